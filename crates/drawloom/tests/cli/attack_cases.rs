@@ -24,6 +24,35 @@ fn turn(world: &World, line: &str, environment: &[(&str, &str)]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
+/// The names of the case are forks of two sessions here; others look like them.
+#[test]
+fn x12_sessions_whose_names_look_alike_hold_what_was_said_in_each() {
+    let world = World::new();
+    let project = text(&world.path("here"));
+    let chat = |name: &str, line: &str| {
+        let words =
+            ["--workspace", &project, "--model", "script:echo", "chat", "--session", name, "-m", line];
+        let (code, said) = world.json(&words);
+        assert_eq!(code, Some(0), "{name}: {said}");
+        said
+    };
+    for (session, fork) in [("telegram", "1_2"), ("telegram_1", "2")] {
+        chat(session, "Hello.");
+        chat(session, &format!("/fork {fork}"));
+    }
+    let names = ["telegram:1_2", "telegram_1:2", "telegram_1_2", "telegram-1_2", "Telegram_1_2"];
+    for name in names {
+        chat(name, &format!("the first of {name}!"));
+    }
+    for name in names {
+        let said = chat(name, &format!("the second of {name}!"));
+        let sent = world.ok(&["context", "show", said["node"].as_str().unwrap(), "--text", "--json"]);
+        for other in names {
+            assert_eq!(sent.contains(&format!("the first of {other}!")), other == name, "{name}: {sent}");
+        }
+    }
+}
+
 #[test]
 fn x7_what_the_program_has_in_its_environment_is_no_commands() {
     let world = world(&[]);
