@@ -121,6 +121,43 @@ fn s10_a_push_and_the_sockets_of_a_program_reach_no_host_that_was_not_named() {
     assert!(datagrams.recv(&mut [0; 8]).is_ok());
 }
 
+/// A package manager with a registry of its own choice, and datagrams of a shell, with a list of hosts and without network.
+#[test]
+fn s10_npm_and_netcat_reach_no_host_that_was_not_named() {
+    if lacks(&["nc", "npm"]) {
+        return;
+    }
+    let (site, sink) = (site(), site());
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let port = datagrams.local_addr().unwrap().port();
+    let npm = |direct: &str| {
+        format!(
+            "npm view secret --registry {} --fetch-retries 0 {direct} --cache \"$PWD/npm\"",
+            sink.url("/npm/")
+        )
+    };
+    let lines = [npm(""), npm("--noproxy 127.0.0.1"), format!("echo secret | nc -u -w 1 127.0.0.1 {port}")];
+    let line = format!("{}\necho tried", lines.join("\n"));
+    for net in [json!([site.place()]), json!("off")] {
+        let world = calling(&[exec_with("sh tries.sh", net)], &[&site, &sink], ALLOW);
+        std::fs::write(world.path("project/tries.sh"), &line).unwrap();
+        let (code, done) = chat(&world, "Do it.");
+        assert_eq!((code, done["text"].as_str()), (Some(0), Some("Done.")), "{done}");
+        let told = &said(&world)[0];
+        assert!(told.starts_with("exit 0 (") && told.contains("tried"), "{told}");
+        assert_eq!(sink.paths(), [""; 0], "{told}");
+        assert!(datagrams.recv(&mut [0; 8]).is_err(), "{told}");
+    }
+    // The control: the same lines outside of the walls reach it.
+    let folder = tempfile::tempdir().unwrap();
+    let mut control = std::process::Command::new("sh");
+    control.args(["-c", &line]).current_dir(folder.path()).env("HOME", folder.path());
+    assert!(control.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+    assert_eq!(sink.paths().iter().filter(|path| *path == "/npm/secret").count(), 2, "{:?}", sink.paths());
+    assert!(datagrams.recv(&mut [0; 8]).is_ok());
+}
+
 #[test]
 fn s10_neither_a_redirect_nor_an_address_of_this_machine_leads_past_the_list() {
     if lacks(&["curl"]) {
