@@ -89,6 +89,8 @@ impl<const DEFAULT: u64> JsonSchema for Seconds<DEFAULT> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -100,5 +102,18 @@ mod tests {
         for wrong in ["", "MiB", "1 MB", "-1", "1e3", "99999999 TiB"] {
             assert_eq!(bytes(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn limits_hold_in_the_units_of_their_keys() {
+        let text = "process_hours = 2\nprocess_log = \"2 KiB\"\nkept_days = 3\nturn_time = 5\nglob = 0.5\ninput_wait = 7\n";
+        let limits: crate::config::sections::Limits = toml::from_str(text).unwrap();
+        let (commands, seconds) = (limits.of_commands(), Duration::from_secs);
+        assert_eq!(commands.processes.time, seconds(2 * 60 * 60));
+        assert_eq!(commands.processes.log, 2_048);
+        assert_eq!(commands.glob, Duration::from_millis(500));
+        assert_eq!(commands.input_wait, seconds(7));
+        assert_eq!(limits.of_turns().time, seconds(5));
+        assert_eq!(limits.of_kept_files().age, seconds(3 * 24 * 60 * 60));
     }
 }
