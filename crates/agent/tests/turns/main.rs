@@ -23,5 +23,6 @@ mod sending;
 mod spending;
 mod support;
 mod tools;
+mod trust;
 mod waiting;
 mod withdrawing;

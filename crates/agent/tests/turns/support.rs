@@ -116,10 +116,14 @@ impl Process {
 
     /// Says something; its turn begins.
     pub(crate) async fn talk(&self, config: TurnConfig, input: TurnInput) -> Talk<'_> {
+        self.talk_as(said(self.runtime.new_id().unwrap(), Arc::new(config), input)).await
+    }
+
+    /// The same, in another view or on another's behalf.
+    pub(crate) async fn talk_as(&self, say: Say) -> Talk<'_> {
         let session = spawn(&self.runtime, &self.sessions, &self.enter().await.session);
         let events = session.events(session.next_event());
-        let key: SayId = self.runtime.new_id().unwrap();
-        let say = said(key.clone(), Arc::new(config), input);
+        let key = say.key.clone();
         session.send(SessionOperation::Say(Box::new(say))).await.unwrap();
         Talk { process: self, session, events, key }
     }
