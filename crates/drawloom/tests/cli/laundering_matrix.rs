@@ -2,6 +2,7 @@
 //! send something (spec: security §3). docs/cases.md lists the rows, those of parts that are not there yet included.
 
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -102,16 +103,53 @@ impl Place {
         id(shown(&self.world, &[tree]).last().unwrap())
     }
 
-    /// Whether each way out is open in the next turn of a session; they are all open, or all closed and unheard.
+    /// Calls that send something, one for each way out.
+    fn ways_out(&self) -> [Value; 2] {
+        [fetch(&self.sink.url("/made-up?d=secret")), exec_with("true", json!([self.sink.place()]))]
+    }
+
+    /// Whether each way out is open in the next turn of a session. They are all open, or all closed and unheard: denied where
+    /// nobody can be asked, and asked about with the texts that led there where somebody can be.
     fn sends(&self, session: &str) -> bool {
         let heard = self.sink.paths().len();
-        let calls =
-            [fetch(&self.sink.url("/made-up?d=secret")), exec_with("true", json!([self.sink.place()]))];
-        let mut denied = turn(&self.world, session, &[&calls]);
+        let mut denied = turn(&self.world, session, &[&self.ways_out()]);
         denied.sort_unstable();
         assert!(denied.is_empty() || denied == ["exec", "web_fetch"], "{:?}: {denied:?}", self.entry);
+        // What is sent brings an answer from outside into the control.
+        if !denied.is_empty() {
+            assert_eq!(self.asked(session), denied, "{:?}: {session}, attended", self.entry);
+        }
         assert_eq!(self.sink.paths().len() - heard, usize::from(denied.is_empty()), "{:?}", self.entry);
         denied.is_empty()
+    }
+
+    /// The ways out that a person is asked about in the next turn of a session, and says no to.
+    fn asked(&self, session: &str) -> Vec<String> {
+        script(&self.world, &[&self.ways_out()]);
+        let project = text(&self.world.path("project"));
+        let words =
+            ["--workspace", &project, "chat", "--session", session, "--wait", "60", "-m", "Go on with it."];
+        let mut chat =
+            self.world.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut asked = Vec::new();
+        loop {
+            let ended = chat.try_wait().unwrap();
+            let (_, open) = self.world.json(&["approvals", "list"]);
+            match (open["approvals"].as_array().unwrap().first(), ended) {
+                (Some(question), _) => {
+                    let led = question["tainted_by"].as_array().map_or(0, Vec::len);
+                    assert!(led > 0, "{:?}: {question}", self.entry);
+                    asked.extend(question["text"].as_str().unwrap().split(' ').next().map(str::to_owned));
+                    self.world.ok(&["deny", question["short_id"].as_str().unwrap()]);
+                }
+                (None, Some(status)) => {
+                    assert!(status.success(), "{:?}: {status}", self.entry);
+                    asked.sort_unstable();
+                    return asked;
+                }
+                (None, None) => {}
+            }
+        }
     }
 
     /// The session that the text was carried to may send nothing, and in the control everything.
@@ -134,6 +172,10 @@ fn s3_the_next_turn() {
         place.enters("first", &[]);
         "first"
     });
+    let control = Place::new(Entry::Nothing);
+    control.enters("first", &[]);
+    assert_eq!(control.asked("first"), [""; 0], "nobody is asked without the text");
+    assert_eq!(control.sink.paths().len(), 1);
 }
 
 #[test]
