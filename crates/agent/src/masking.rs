@@ -97,7 +97,7 @@ fn pass(text: String, show: impl FnOnce(String)) {
     }
 }
 
-/// A response body with known secrets masked, and what is read from it.
+/// A response body with known secrets masked, in an error guessed ones too, and what is read from it.
 pub(crate) struct MaskedResponse {
     pub(crate) body: Vec<u8>,
     pub(crate) parsed: ParsedResponse,
@@ -115,6 +115,15 @@ impl MaskedResponse {
         parsed: ParsedResponse,
     ) -> Self {
         let mut names = BTreeSet::new();
+        // Where no model says anything a server does: its text enters as that of a tool (spec: security §11).
+        let body = match str::from_utf8(&body) {
+            Ok(text) if parsed.choices.is_empty() => {
+                let entering = masker.mask_entering(text);
+                names.extend(entering.spans.into_iter().map(|span| span.name));
+                entering.text.into_owned().into_bytes()
+            }
+            _ => body,
+        };
         let body = if masker.finds_in(&body) {
             let masked = masker.mask_bytes(&body);
             names.extend(masked.spans.into_iter().map(|span| span.name));

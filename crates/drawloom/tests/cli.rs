@@ -167,6 +167,8 @@ mod replaying;
 mod running_commands;
 #[path = "cli/sandbox.rs"]
 mod sandbox;
+#[path = "cli/secret_entries.rs"]
+mod secret_entries;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/seeing.rs"]

@@ -18,7 +18,7 @@ fn body(length: usize) -> String {
 }
 
 /// A secret of each of twelve formats. Put together here, so that none stands in a file.
-fn canaries() -> Vec<String> {
+pub(crate) fn canaries() -> Vec<String> {
     let key = format!("-----BEGIN {0} KEY-----\n{1}\n{1}\n-----END {0} KEY-----", "PRIVATE", body(64));
     vec![
         format!("AK{}", "IAQ7ZK2VBNXR4TLWYS"),

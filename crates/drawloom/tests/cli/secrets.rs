@@ -34,7 +34,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 }
 
 /// Whether a text stands in any file below a folder.
-fn is_below(folder: &Path, text: &str) -> bool {
+pub(crate) fn is_below(folder: &Path, text: &str) -> bool {
     folder.read_dir().unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
