@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-gguf", 0),
     ("drawloom-media", 0),
     ("drawloom-egress", 0),
+    ("drawloom-extract", 0),
     ("drawloom-store", 1),
     ("drawloom-model", 1),
     ("drawloom-weights", 1),

@@ -19,6 +19,8 @@ mod demo;
 mod detect;
 mod doctor;
 mod embedded;
+#[cfg(target_os = "linux")]
+mod extracting;
 mod file_limit;
 mod init;
 mod interrupt;
@@ -49,10 +51,13 @@ use std::process::ExitCode;
 use output::Output;
 
 fn main() -> ExitCode {
-    // Before anything else: the helper enters namespaces, which a process with threads cannot.
+    // Before anything else: the helper enters namespaces, which a process with threads cannot, and a worker restricts its one
+    // thread.
     #[cfg(target_os = "linux")]
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == sandbox::HELPER_ARGUMENT) {
-        return sandbox::run_helper();
+    match std::env::args_os().nth(1) {
+        Some(argument) if argument == sandbox::HELPER_ARGUMENT => return sandbox::run_helper(),
+        Some(argument) if argument == extract::WORKER_ARGUMENT => return extracting::run(),
+        _ => {}
     }
     allocator::return_freed();
     store::home::restrict_umask();

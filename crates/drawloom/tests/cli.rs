@@ -61,6 +61,8 @@ mod departure;
 mod dialects;
 #[path = "cli/discovery.rs"]
 mod discovery;
+#[path = "cli/documents.rs"]
+mod documents;
 #[path = "cli/editing.rs"]
 mod editing;
 #[path = "cli/editing_later.rs"]

@@ -25,6 +25,7 @@ mod seccomp;
 mod session;
 mod session_sockets;
 mod watch;
+mod worker;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -48,6 +49,7 @@ use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
 pub(crate) use landlock::kernel_abi;
+pub use worker::{run_worker, run_worker_without};
 
 /// Exit code of a helper that was not started by a supervisor, or could not build the walls.
 const FAILED: u8 = 125;

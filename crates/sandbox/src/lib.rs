@@ -50,6 +50,11 @@
 //! Files that tools write while a command runs look like the command's when it ends: [`Session::accept`] names those that a
 //! person accepted, and what a command may write by its `touches` is accepted for all that run beside it.
 //!
+//! # Workers
+//!
+//! What strangers' bytes are parsed in is no command: a [worker](Sandbox::work) is this program executed again, which can do
+//! nothing but answer.
+//!
 //! It rests on Linux. Elsewhere the level is *none* and nothing runs.
 
 #[cfg(target_os = "linux")]
@@ -108,15 +113,17 @@ mod snapshot;
 #[cfg(target_os = "linux")]
 mod supervisor;
 mod walls;
+#[cfg(target_os = "linux")]
+mod worker;
 
 #[cfg(target_os = "linux")]
 pub use background::{BackgroundCommand, OutputPiece, TextWait};
 pub use caches::{CacheState, PackageCache};
 #[cfg(target_os = "linux")]
-pub use helper::run_helper;
+pub use helper::{run_helper, run_worker};
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
-pub use helper::run_helper_without;
+pub use helper::{run_helper_without, run_worker_without};
 pub use level::{Level, LevelReport};
 pub use outcome::{Ending, Notice, Outcome, SandboxError};
 pub use output::{BoundedOutput, OutputStream};
@@ -133,6 +140,8 @@ pub use session::Session;
 #[cfg(target_os = "linux")]
 pub use supervisor::{CommandLine, OutputSink, Run, RunningCommand, Sandbox};
 pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};
+#[cfg(target_os = "linux")]
+pub use worker::{WorkerError, WorkerLimits};
 
 /// First argument that makes this program the helper.
 pub const HELPER_ARGUMENT: &str = "__exec";

@@ -126,7 +126,7 @@ impl RunScope {
 /// Sandbox of this program, which is its own helper.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    program: Arc<File>,
+    pub(crate) program: Arc<File>,
     arguments: Vec<OsString>,
 }
 

@@ -10,6 +10,7 @@
 
 mod attempts;
 mod sessions;
+mod worker;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
     match words.as_slice() {
         [_, "__exec"] => return run_helper(),
         [_, "__exec-without", weaker @ ..] => return weaker_helper(weaker),
+        [_, "__work", omitted @ ..] => return worker::answer(omitted),
+        [_, "work", input, omitted @ ..] => print(&worker::ask(input, omitted)),
         [_, "probe", weaker @ ..] => print(&sandbox(weaker).probe()),
         [_, "supervise", run, weaker @ ..] => print(&supervise(run, weaker)),
         [_, "supervise-with-caches", run, caches, weaker @ ..] => {

@@ -2,6 +2,7 @@
 
 mod copy;
 mod delete;
+mod document;
 mod edit;
 mod glob;
 mod grep;

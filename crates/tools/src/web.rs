@@ -4,7 +4,6 @@
 //! comes is from outside, whatever it says of itself.
 
 mod fetch;
-mod markdown;
 mod page;
 mod search;
 

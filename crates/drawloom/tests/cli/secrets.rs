@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::{Run, World};
 
 /// The value of a key in the environment, which is known although it is not used.
-const SECRET: &str = "sk-canary-0123456789";
+pub(crate) const SECRET: &str = "sk-canary-0123456789";
 const MASKED: &str = "⟦secret:OPENAI_API_KEY⟧";
 
 fn run(world: &World, arguments: &[&str]) -> Run {

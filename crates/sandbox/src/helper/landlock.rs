@@ -68,6 +68,27 @@ pub(super) fn restrict(request: &HelperRequest, own_root: bool, version: u32) ->
     created.restrict_self().step("Landlock").map(drop)
 }
 
+/// No file, no TCP, no signal and no abstract socket of others, as far as this kernel knows them: a wall behind the filter of
+/// calls, which holds all of it alone.
+pub(super) fn refuse_all() -> Result<(), Failure> {
+    let version = kernel_abi();
+    if version == 0 {
+        return Ok(());
+    }
+    let abi = ABI::from(i32::try_from(version.min(SOCKETS)).unwrap_or_default());
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))
+        .step("Landlock")?;
+    if version >= 4 {
+        rules = rules.handle_access(AccessNet::from_all(abi)).step("Landlock")?;
+    }
+    if version >= SIGNALS {
+        rules = rules.scope(Scope::from_all(abi)).step("Landlock")?;
+    }
+    rules.create().step("Landlock")?.restrict_self().step("Landlock").map(drop)
+}
+
 /// Rights below each folder.
 fn allowed(walls: &Walls, abi: ABI, own_root: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(abi);

@@ -144,6 +144,52 @@ fn program(rules: Rules, error: libc::c_int, architecture: TargetArch) -> Result
     filter.try_into().step("seccomp")
 }
 
+/// Calls of a process that reads, computes, answers and ends.
+const WORK: [i64; 25] = [
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    libc::SYS_sched_yield,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_clock_gettime,
+    libc::SYS_gettimeofday,
+    libc::SYS_getrandom,
+    libc::SYS_fstat,
+    libc::SYS_ppoll,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// Allows a process the calls of [`WORK`], memory that is not run, and signals to itself: no file is opened, nothing is
+/// connected, run or ended. All other calls are refused with an error.
+pub(super) fn allow_work() -> Result<(), Failure> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
+    let mut allowed: Rules = WORK.iter().map(|call| (*call, Vec::new())).collect();
+    let not_run = || rule(vec![condition(2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0)?]);
+    allowed.insert(libc::SYS_mmap, vec![not_run()?]);
+    allowed.insert(libc::SYS_mprotect, vec![not_run()?]);
+    // What `abort` does.
+    let own = u64::from(rustix::process::getpid().as_raw_nonzero().get().cast_unsigned());
+    allowed.insert(libc::SYS_tgkill, vec![rule(vec![condition(0, SeccompCmpOp::Eq, own)?])?]);
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(allowed, refused, SeccompAction::Allow, architecture).step("seccomp")?;
+    let program: BpfProgram = filter.try_into().step("seccomp")?;
+    apply_filter(&program).step("seccomp")
+}
+
 fn denied(level: Level, network: Network) -> Result<Rules, Failure> {
     let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     let masked = |flag: u64| condition(0, SeccompCmpOp::MaskedEq(flag), flag);

@@ -26,6 +26,7 @@ mod removals;
 mod rows;
 mod sessions;
 mod supervision;
+mod worker;
 mod world;
 
 use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome, RootAccess};

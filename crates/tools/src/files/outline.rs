@@ -99,7 +99,7 @@ pub(super) fn outline(name: &str, text: &str) -> String {
     }
 }
 
-fn is_heading(line: &str) -> bool {
+pub(super) fn is_heading(line: &str) -> bool {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     (1..=6).contains(&level) && line[level..].starts_with([' ', '\t'])
 }

@@ -1,4 +1,4 @@
-//! `read`: a page of a text file, with the numbers of its lines, or a picture.
+//! `read`: a part of a text file, with the numbers of its lines, pages of a document, or a picture.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use text::bytes::size;
 use workspace::{FileKind, LinkPolicy};
 
 use super::outline::outline;
-use super::{MAX_BYTES, content_of, failed, masked, place};
+use super::{MAX_BYTES, content_of, document, failed, masked, place};
 use crate::tool::CallScope;
 
-pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers, or look at a picture. A long text comes in pages: \
-                                      the last line says how to go on.";
+pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers, or a PDF, DOCX or EPUB by pages, or look at a \
+                                      picture. A long one comes in parts: it says how to go on.";
 
 /// Lines of a page, unless fewer are asked for.
 const LINES: usize = 2_000;
@@ -27,16 +27,16 @@ const LINE: usize = 2_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Path in the workspace.
-    path: String,
-    /// First line, from 1.
+    pub(super) path: String,
+    /// First line or page, from 1.
     #[schemars(range(min = 1))]
-    offset: Option<usize>,
-    /// Lines to show at most.
+    pub(super) offset: Option<usize>,
+    /// Lines or pages at most.
     #[schemars(range(min = 1, max = 2_000))]
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// Show only its headings and definitions, with their lines.
     #[serde(default)]
-    outline: bool,
+    pub(super) outline: bool,
 }
 
 pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
@@ -56,6 +56,7 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
         Some(kind) if !kind.is_sound() && memchr(0, &content.bytes).is_some() => {
             picture(call, &content.bytes)
         }
+        _ if extract::detect(&content.bytes).is_some() => document::read(call, asked, &content.bytes),
         _ => {
             masked(scope, &place.root.shown(&place.path), &content.bytes).and_then(|text| page(asked, &text))
         }

@@ -1,9 +1,8 @@
 //! What a server answered, as text: a page of HTML as Markdown, any other text as it is, of all else its kind and size.
 
-use egress::{Fetched, Url};
+use egress::Fetched;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-
-use super::markdown;
+use extract::html::markdown;
 
 /// Bytes of a page in which it may say how it is encoded.
 const HEAD: usize = 1024;
@@ -27,11 +26,7 @@ pub(crate) fn text(fetched: &Fetched) -> Result<String, String> {
         return Err(format!("it is {kind}, {size}: this is no text, and nothing of it is shown"));
     }
     let text = decoded(body, whole, is_html);
-    Ok(if is_html || looks_like_html(&kind, &text) { of_html(&text, url) } else { text })
-}
-
-fn of_html(html: &str, url: &Url) -> String {
-    markdown::of_page(html, url)
+    Ok(if is_html || looks_like_html(&kind, &text) { markdown(&text, url).with_title() } else { text })
 }
 
 /// Whether a type of content is text.
@@ -78,7 +73,7 @@ fn decoded(body: &[u8], content_type: &str, is_html: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use egress::StatusCode;
+    use egress::{StatusCode, Url};
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Pages of the web as Markdown.
+//! HTML as Markdown: pages of the web, chapters of books.
 //!
 //! A page is written by a stranger, so that it is read as a row of tags, in one pass and without a tree: nesting costs
 //! neither time nor stack, whatever stands in it (docs/decisions/0022). What a person who looks at the page does not see
@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use egress::Url;
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{HtmlString, Token, Tokenizer};
+use url::Url;
 
 /// Elements whose content is none of the page's text.
 const SKIPPED: [&str; 11] = [
@@ -62,16 +62,48 @@ const MOST: usize = 12 << 20;
 /// Levels of quotes and lists that are shown; deeper ones stand where these do.
 const DEEPEST: usize = 8;
 
-/// A page as Markdown, with its title; links are those of an address.
-pub(crate) fn of_page(html: &str, base: &Url) -> String {
+/// A page as Markdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Markdown {
+    /// Empty where it has none.
+    pub title: String,
+    pub text: String,
+}
+
+impl Markdown {
+    /// The text below its title, unless it begins with that.
+    pub fn with_title(self) -> String {
+        let Self { title, text } = self;
+        if title.is_empty() || text.starts_with(&format!("# {title}")) {
+            return text;
+        }
+        format!("Title: {title}\n\n{text}")
+    }
+}
+
+/// A page as Markdown; links are those of an address.
+pub fn markdown(html: &str, base: &Url) -> Markdown {
+    read(html, base, false)
+}
+
+/// A page of XHTML as Markdown: each element may end where it begins.
+pub(crate) fn of_xhtml(xhtml: &str, base: &Url) -> Markdown {
+    read(xhtml, base, true)
+}
+
+fn read(html: &str, base: &Url, is_xml: bool) -> Markdown {
     let mut emitter = DefaultEmitter::default();
-    emitter.naively_switch_states(true);
+    emitter.naively_switch_states(!is_xml);
     let mut page = Page::of(base.clone());
     for token in Tokenizer::new_with_emitter(html, emitter) {
         let Ok(token) = token;
         match token {
             Token::StartTag(tag) => {
-                page.start(&name(&tag.name), &attributes(tag.attributes), tag.self_closing);
+                let name = name(&tag.name);
+                page.start(&name, &attributes(tag.attributes), tag.self_closing);
+                if is_xml && tag.self_closing && page.skipped.is_none() && !VOID.contains(&name.as_str()) {
+                    page.end(&name);
+                }
             }
             Token::EndTag(tag) => page.end(&name(&tag.name)),
             Token::String(text) => page.text(&String::from_utf8_lossy(&text)),
@@ -427,17 +459,13 @@ impl Page {
             .then(|| url.as_str().replace('(', "%28").replace(')', "%29"))
     }
 
-    fn finish(mut self) -> String {
+    fn finish(mut self) -> Markdown {
         self.end_link();
         if self.preformatted {
             self.out += "\n```";
         }
         let title = self.title.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        let out = self.out.trim();
-        if title.is_empty() || out.starts_with(&format!("# {title}")) {
-            return out.to_owned();
-        }
-        format!("Title: {title}\n\n{out}")
+        Markdown { title, text: self.out.trim().to_owned() }
     }
 }
 
@@ -454,8 +482,8 @@ fn is_hidden(style: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn markdown(html: &str) -> String {
-        of_page(html, &Url::parse("https://example.org/a/b?c").unwrap())
+    fn told(html: &str) -> String {
+        markdown(html, &Url::parse("https://example.org/a/b?c").unwrap()).with_title()
     }
 
     #[test]
@@ -465,21 +493,21 @@ mod tests {
             link  here</a>.<br>New <b>bold</b> line.<p>Second<ul><li>one<ul><li>two</ul><li>three</ul><ol start=3><li>c<li>d</ol>\
             <pre><code>fn main() {\n    x\n}</code></pre><table><tr><th>a<th>b</tr><tr><td>1<td>2|3</table>\
             <blockquote><p>q<p>r</blockquote><img src=//evil/x.png alt='a  picture'><hr>end</body>";
-        let told = "Title: A & B\n\n[Nav](https://example.org/n)\n\n# Hi *you*\n\nText with `x < y`, a \
+        let shown = "Title: A & B\n\n[Nav](https://example.org/n)\n\n# Hi *you*\n\nText with `x < y`, a \
             [link here](https://example.org/c?d=1&e=%282%29).\nNew **bold** line.\n\nSecond\n\n- one\n  - two\n- three\n\n3. c\n4. d\n\n\
             ```\nfn main() {\n    x\n}\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2\\|3 |\n\n> q\n>\n> r\n\n[picture: a picture]\n\n---\n\nend";
-        assert_eq!(markdown(page), told);
+        assert_eq!(told(page), shown);
     }
 
     #[test]
     fn a_page_makes_no_more_of_itself_than_it_is() {
         let base = format!("<base href='http://e.test/{}/'>", "a".repeat(1 << 20));
-        let told = markdown(&format!("{base}{}", "<p><a href=x>y</a>".repeat(1_000)));
-        assert!(told.len() < 10_000 && told.starts_with("y\n\ny"), "{}", told.len());
+        let shown = told(&format!("{base}{}", "<p><a href=x>y</a>".repeat(1_000)));
+        assert!(shown.len() < 10_000 && shown.starts_with("y\n\ny"), "{}", shown.len());
         let near = "a".repeat(1_900);
         let base = format!("<base href='http://e.test/{near}/'>");
-        let told = markdown(&format!("{base}{}", "<a href=x>y</a> ".repeat(10_000)));
-        assert!(told.len() <= MOST + 4_096 && told.len() > MOST / 2, "{}", told.len());
+        let shown = told(&format!("{base}{}", "<a href=x>y</a> ".repeat(10_000)));
+        assert!(shown.len() <= MOST + 4_096 && shown.len() > MOST / 2, "{}", shown.len());
     }
 
     #[test]
@@ -487,7 +515,7 @@ mod tests {
         let page = "<p>a<!-- c1 --><span hidden>c2</span><span style='display : none'>c3<span>c4</span></span>\
             <span aria-hidden=true>c5</span><script>c6</script><noscript>c7</noscript><template>c8</template>\
             <svg><title>c9</title></svg><a href='javascript:c10'>b</a><input hidden value=c11> c";
-        assert_eq!(markdown(page), "ab c");
+        assert_eq!(told(page), "ab c");
     }
 
     #[test]
@@ -506,9 +534,9 @@ mod tests {
             "<!--",
         ] {
             let page = unit.repeat((1 << 20) / unit.len());
-            assert!(markdown(&page).len() < 64 << 20, "{unit}");
+            assert!(told(&page).len() < 64 << 20, "{unit}");
         }
         assert!(began.elapsed() < std::time::Duration::from_secs(60));
-        assert!(markdown("<a href=x").is_empty());
+        assert!(told("<a href=x").is_empty());
     }
 }
