@@ -46,7 +46,6 @@ impl<'a> Archive<'a> {
             };
             members.entry(name).or_insert(member);
         }
-        drop(entries);
         Ok(Self { archive, members, left: UNPACKED })
     }
 

@@ -7,6 +7,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::ExtractError;
 
+#[derive(Clone, Copy)]
 pub(crate) enum Part<'a> {
     Start(&'a BytesStart<'a>),
     /// Name of what ends, without its prefix. A tag that is both has its end, too.

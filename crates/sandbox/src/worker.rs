@@ -44,7 +44,7 @@ pub struct WorkerLimits {
 
 impl Default for WorkerLimits {
     fn default() -> Self {
-        Self { memory: 512 << 20, stack: 64 << 20, processor_s: 20, time_s: 60, output: 64 << 20 }
+        Self { memory: 512 << 20, stack: 64 << 20, processor_s: 10, time_s: 60, output: 64 << 20 }
     }
 }
 

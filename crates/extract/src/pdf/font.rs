@@ -156,19 +156,24 @@ fn widths_of_pairs(document: &Document, font: &Dictionary) -> (BTreeMap<u32, f32
     let mut listed =
         listed.into_iter().flatten().map(|item| document.dereference(item).map_or(item, |it| it.1));
     let code = |object: &Object| object.as_i64().ok().and_then(|code| u32::try_from(code).ok());
+    // A font may name a code again, but not without end.
+    let mut left = 4 * CODES as usize;
     while let (Some(first), Some(second)) = (listed.next().map(code), listed.next()) {
         let Some(first) = first else { break };
         match second {
             Object::Array(each) => {
+                left = left.saturating_sub(each.len());
                 widths.extend((first..CODES).zip(each.iter().map(number)));
             }
             last => {
                 let (Some(last), Some(width)) = (code(last), listed.next()) else { break };
-                if widths.len() > CODES as usize {
-                    break;
-                }
-                widths.extend((first..=last.min(CODES)).map(|code| (code, number(width))));
+                let codes = first..=last.min(CODES);
+                left = left.saturating_sub(codes.clone().count());
+                widths.extend(codes.map(|code| (code, number(width))));
             }
+        }
+        if left == 0 {
+            break;
         }
     }
     (widths, default)
