@@ -12,6 +12,8 @@ use crate::tool::{CallScope, ToolScope};
 
 /// Characters that are shown of a title.
 const TITLE: usize = 200;
+/// Characters that are shown of why there is no text.
+const WHY: usize = 500;
 /// Headings that are listed of a document.
 const HEADINGS: usize = 500;
 
@@ -40,7 +42,8 @@ fn extracted(call: &CallScope<'_>, bytes: &[u8]) -> Result<Extracted, String> {
     })?;
     let answer: Result<Extracted, ExtractError> = serde_json::from_slice(&answer)
         .map_err(|error| format!("no text could be extracted from it: its answer is none ({error})"))?;
-    answer.map_err(|error| error.to_string())
+    // It may quote the file.
+    answer.map_err(|error| one_line(&error.to_string()).chars().take(WHY).collect())
 }
 
 /// What stands above the pages.

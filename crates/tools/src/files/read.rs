@@ -61,13 +61,14 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
             masked(scope, &place.root.shown(&place.path), &content.bytes).and_then(|text| page(asked, &text))
         }
     };
-    let read = read?;
     let digest = content.digest();
+    // Why it is not shown may quote it.
+    call.has_read(vec![digest]);
+    let read = read?;
     // Who saw an outline has not read the file.
     if !asked.outline {
         scope.seen.see(place.root, &place.path, (digest, Some(&content.bytes)));
     }
-    call.has_read(vec![digest]);
     Ok(read)
 }
 
