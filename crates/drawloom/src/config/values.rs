@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn limits_hold_in_the_units_of_their_keys() {
         let text = "process_hours = 2\nprocess_log = \"2 KiB\"\nkept_days = 3\nturn_time = 5\nglob = 0.5\ninput_wait = 7\n";
-        let limits: crate::config::sections::Limits = toml::from_str(text).unwrap();
+        let limits: crate::config::limits::Limits = toml::from_str(text).unwrap();
         let (commands, seconds) = (limits.of_commands(), Duration::from_secs);
         assert_eq!(commands.processes.time, seconds(2 * 60 * 60));
         assert_eq!(commands.processes.log, 2_048);

@@ -43,6 +43,9 @@ fn assert_none(place: &str, told: &[u8]) {
     }
 }
 
+/// A way in: its session, further arguments, and what the model calls.
+type Way<'a> = (&'a str, &'a [&'a str], &'a [&'a [Value]]);
+
 /// One conversation for each way in, in a home that logs all it can.
 struct Entries {
     world: World,
@@ -111,7 +114,7 @@ fn s11_secrets_that_came_in_by_any_way_stand_nowhere_and_what_was_sent_is_read_b
     let background = call("exec", &json!({"command": "cat all.txt; read end", "background": true}));
     let looks = call("process", &json!({"process": 1, "wait_for": "here\n", "kill": true}));
     let attached = text(&world.path("here/attached.txt"));
-    let ways: [(&str, &[&str], &[&[Value]]); 11] = [
+    let ways: [Way<'_>; 11] = [
         ("read", &[], &[&[read("all.txt")]]),
         ("grep", &[], &[&[call("grep", &json!({"pattern": "here|plainly|q7"}))]]),
         ("output", &[], &[&[exec("cat all.txt; dd if=all.txt bs=5 status=none >&2")]]),
