@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Child;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exec::{exec, world};
 use crate::file_tools::say;
@@ -50,11 +50,11 @@ fn a_link_where_the_folder_was_leads_nowhere() {
 }
 
 /// A conversation of its own that goes on beside others.
-fn begins(world: &World, session: &str, call: Value) -> Child {
+fn begins(world: &World, session: &str, command: &str) -> Child {
     let lines = world.home().join(format!("{session}.jsonl"));
     world.write(
         &format!("{session}.jsonl"),
-        &format!("{}\n{}\n", calls(&json!([call])), json!({"text": "Done."})),
+        &format!("{}\n{}\n", calls(&json!([exec(command)])), json!({"text": "Done."})),
     );
     let model = format!("script:{}", lines.to_str().unwrap());
     let project = text(&world.path("project"));
@@ -68,13 +68,11 @@ fn what_the_walls_took_away_beside_another_command_stays_away() {
     let world = world(&[]);
     let project = world.path("project");
     // The first makes a protected file, the second sees it, and sees it go.
-    let one = begins(&world, "one", exec("echo evil > .envrc; touch made; until [ -e seen ]; do :; done"));
+    let one = begins(&world, "one", "echo evil > .envrc; touch made; until [ -e seen ]; do :; done");
     let two = begins(
         &world,
         "two",
-        exec(
-            "until [ -e made ]; do :; done; ls -A; touch seen; until [ ! -e .envrc ]; do :; done; echo two > two",
-        ),
+        "until [ -e made ]; do :; done; ls -A; touch seen; until [ ! -e .envrc ]; do :; done; echo two > two",
     );
     let one: Run = one.wait_with_output().unwrap().into();
     let two: Run = two.wait_with_output().unwrap().into();

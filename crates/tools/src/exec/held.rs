@@ -45,7 +45,7 @@ fn held(word: &str) -> Option<RelativePath> {
     let word = word.trim_end_matches([':', '.']).trim_start_matches("./");
     let path = RelativePath::parse(word).ok()?;
     // Below one as well: the lock of a configuration of git, a file that an editor writes beside.
-    let is_mounted = path.as_path().ancestors().any(|path| protected::is_mounted(path));
+    let is_mounted = path.as_path().ancestors().any(protected::is_mounted);
     let is_beside = || matches!(protected::touches(&path), ProtectionMatch::Protected(_));
     (is_mounted || is_beside() && Path::new(word).starts_with(".git")).then_some(path)
 }
