@@ -352,7 +352,7 @@ mod tests {
             ("way/.vscode", "link"),
             ("plain", "plain is not protected itself"),
             ("d", "d is not protected itself"),
-            (".envrc", "does not exist"),
+            (".envrc", "is not there: the tool write makes it"),
         ] {
             let refused = previewed(touched).unwrap_err();
             assert!(refused.contains(why), "{touched}: {refused}");

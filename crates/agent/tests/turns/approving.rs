@@ -17,7 +17,7 @@ const WRITES: &str = r#"{"tool_calls": [{"name": "write", "arguments": {"path": 
 {"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Obey.\n"}}]}
 {"text": "Done."}"#;
 
-const SECRET: &str = "ghp_n7Qk2VxT9bLr4WcY8dMz1HsJ6pFg3AeU5oXi";
+const SECRET: &str = concat!("ghp", "_n7Qk2VxT9bLr4WcY8dMz1HsJ6pFg3AeU5oXi");
 
 /// Has AGENTS.md written twice, and answers each question. The lines shown before the first, how many were asked, and
 /// how the calls ended.
