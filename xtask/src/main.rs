@@ -113,6 +113,9 @@ fn pictures() -> Result<()> {
     Ok(())
 }
 
+/// How many tests nextest runs at once.
+const TEST_THREADS: &str = "NEXTEST_TEST_THREADS";
+
 fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -132,6 +135,11 @@ fn test(repeats: Repeats, rest: &[String]) -> Result<()> {
     let mut command = cargo();
     if nextest {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        if std::env::var_os(TEST_THREADS).is_none() {
+            // Most of a test's time is waiting: for a terminal, a server, a process.
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            command.env(TEST_THREADS, (2 * cores).to_string());
+        }
     } else {
         command.args(["test", "--workspace", "--no-fail-fast"]);
     }

@@ -3,10 +3,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use policy::{Permission, PolicyRule, SessionType};
+use policy::{Permission, Policy, PolicyRule, SessionType};
 
-/// Where rules stand.
-pub trait RuleWriter: Send + Sync {
+/// File that rules stand in.
+pub trait RuleFile: Send + Sync {
+    /// The rules for an agent as they stand now. It blocks.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn read(&self, agent: &str) -> Result<Arc<Policy>, String>;
+
     /// Writes a rule behind those there are. Returns what a person is told. It blocks.
     ///
     /// # Errors
@@ -17,19 +23,24 @@ pub trait RuleWriter: Send + Sync {
 /// Rules given for good by answers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct LastingRules {
-    writer: Option<Arc<dyn RuleWriter>>,
+    file: Option<Arc<dyn RuleFile>>,
     /// What they allow, by the type of sessions they hold in, with the rules that were written.
     given: Arc<Mutex<Vec<(SessionType, Permission, PolicyRule)>>>,
 }
 
 impl LastingRules {
-    pub fn new(writer: Arc<dyn RuleWriter>) -> Self {
-        Self { writer: Some(writer), given: Arc::default() }
+    pub fn new(file: Arc<dyn RuleFile>) -> Self {
+        Self { file: Some(file), given: Arc::default() }
+    }
+
+    /// The file that rules stand in, if there is one.
+    pub fn file(&self) -> Option<Arc<dyn RuleFile>> {
+        self.file.clone()
     }
 
     /// Whether rules can be written: no answer is for good otherwise.
     pub(crate) fn can_write(&self) -> bool {
-        self.writer.is_some()
+        self.file.is_some()
     }
 
     /// What was allowed for good in sessions of a type since the configuration was read.
@@ -55,9 +66,9 @@ impl LastingRules {
         permission: Permission,
         rule: PolicyRule,
     ) -> Result<String, String> {
-        let Some(writer) = self.writer.clone() else { return Err("nothing is configured here".to_owned()) };
+        let Some(file) = self.file.clone() else { return Err("nothing is configured here".to_owned()) };
         let to_write = rule.clone();
-        let written = tokio::task::spawn_blocking(move || writer.write(&to_write)).await;
+        let written = tokio::task::spawn_blocking(move || file.write(&to_write)).await;
         let told = written.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
         self.given.lock().unwrap_or_else(PoisonError::into_inner).push((session, permission, rule));
         Ok(told)
@@ -72,7 +83,11 @@ mod tests {
     #[derive(Default)]
     struct Once(Mutex<Vec<String>>);
 
-    impl RuleWriter for Once {
+    impl RuleFile for Once {
+        fn read(&self, _agent: &str) -> Result<Arc<Policy>, String> {
+            Ok(Arc::default())
+        }
+
         fn write(&self, rule: &PolicyRule) -> Result<String, String> {
             let mut written = self.0.lock().unwrap();
             if !written.is_empty() {
@@ -99,7 +114,7 @@ mod tests {
             !none.can_write() && none.write(SessionType::Main, permission("write"), rule()).await.is_err()
         );
         let writer = Arc::<Once>::default();
-        let rules = LastingRules::new(Arc::clone(&writer) as Arc<dyn RuleWriter>);
+        let rules = LastingRules::new(Arc::clone(&writer) as Arc<dyn RuleFile>);
         rules.write(SessionType::Main, permission("write"), rule()).await.unwrap();
         assert_eq!(*writer.0.lock().unwrap(), ["allow write"]);
         assert!(rules.write(SessionType::Main, permission("edit"), rule()).await.is_err());

@@ -66,7 +66,7 @@ pub use failure::Failure;
 pub use fallback::Fallbacks;
 pub use forget::RemovalOutcome;
 pub use kept_files::{FileRetention, KeptFileBounds};
-pub use lasting_rules::{LastingRules, RuleWriter};
+pub use lasting_rules::{LastingRules, RuleFile};
 pub use prepared_request::{PreparedRequest, window_notice};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, Runtime};

@@ -218,7 +218,7 @@ pub(crate) fn open(
         waiting,
         kept_files,
         fallbacks: fallbacks(&models),
-        rules: LastingRules::new(Arc::new(ConfigRules { paths: paths.clone() })),
+        rules: LastingRules::new(Arc::new(ConfigRules::new(paths.clone()))),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };
     let sessions = Sessions::default();

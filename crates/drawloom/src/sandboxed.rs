@@ -181,6 +181,7 @@ fn walled(
             Clock::system().now(),
             std::process::id()
         )),
+        signs_of_life: Vec::new(),
     };
     let roots = CommandRoots { key: paths.key(&chosen), workspace: chosen.folder, is_writable, further };
     Ok((run, session, roots))

@@ -129,6 +129,8 @@ mod loom_tools;
 #[path = "cli/memory.rs"]
 mod memory;
 #[cfg(feature = "embedded-model")]
+#[path = "cli/mid_turn.rs"]
+mod mid_turn;
 #[path = "cli/models.rs"]
 mod models;
 #[path = "cli/narrow.rs"]

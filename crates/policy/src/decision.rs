@@ -74,6 +74,8 @@ pub enum Reason {
     Unanswered(RuleReason),
     /// A person allowed such calls before.
     Permitted(Permission),
+    /// The rules were changed since the session began, and cannot be read: why.
+    Unreadable(String),
 }
 
 /// Rule that decided.
@@ -101,6 +103,7 @@ impl fmt::Display for Reason {
                 )
             }
             Self::Permitted(given) => write!(f, "the owner allowed this before: {given}"),
+            Self::Unreadable(why) => write!(f, "the rules as they stand now cannot be read: {why}"),
             Self::Unanswered(rule) => write!(f, "nobody is here to answer the question of {rule}"),
         }
     }

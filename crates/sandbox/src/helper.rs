@@ -24,6 +24,7 @@ mod own_network;
 mod seccomp;
 mod session;
 mod session_sockets;
+mod signs_of_life;
 mod watch;
 mod worker;
 
@@ -49,6 +50,7 @@ use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
 pub(crate) use landlock::kernel_abi;
+use signs_of_life::SignsOfLife;
 pub use worker::{run_worker, run_worker_without};
 
 /// Exit code of a helper that was not started by a supervisor, or could not build the walls.
@@ -166,6 +168,7 @@ fn outer(
         let session = passed.session.ok_or_else(|| Failure::new("session", &"it is not named"))?;
         return session_sockets::hand_out(control, &session);
     }
+    let mut signs = SignsOfLife::open(&request.signs_of_life);
     let namespaced = request.level == Level::Full;
     let mut place = inner::CommandPlace { session: None, input: passed.input };
     if namespaced {
@@ -198,7 +201,7 @@ fn outer(
 
     match namespaces::fork().step("fork")? {
         None => {
-            drop(keep_alive);
+            drop((keep_alive, signs));
             let end = inner::run(request, place, control, protections, alive.as_fd(), &guarded);
             if let Err(failure) = end {
                 report(control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
@@ -209,9 +212,9 @@ fn outer(
             drop((alive, place, passed.session));
             set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
             let ended = if namespaced {
-                wait_for_namespace(control, inner)
+                wait_for_namespace(control, inner, &mut signs)
             } else {
-                watch::watch_tree(request, control, inner, protections)
+                watch::watch_tree(request, control, (inner, &mut signs), protections)
             };
             drop(keep_alive);
             if let Some((look, quarantine)) = look
@@ -231,20 +234,24 @@ fn is_alone(control: &UnixStream) -> bool {
 }
 
 /// Waits for the first process of the namespace, with whose end the kernel ends all others before it can be reaped.
-fn wait_for_namespace(control: &UnixStream, inner: Pid) -> Result<(), Failure> {
+fn wait_for_namespace(control: &UnixStream, inner: Pid, signs: &mut SignsOfLife) -> Result<(), Failure> {
     let ended = pidfd_open(inner, PidfdFlags::empty()).step("process descriptor")?;
     let mut asked = false;
     loop {
+        signs.give();
         let mut events = vec![PollFd::new(&ended, PollFlags::IN)];
         if !asked {
             events.push(PollFd::new(control, PollFlags::IN));
         }
         // Once asked, the inner one has this long to say what it leaves.
-        let grace = asked.then_some(watch::GRACE);
-        let happened = match poll(&mut events, grace.as_ref()) {
+        let patience = if asked { watch::GRACE } else { signs_of_life::EVERY };
+        let happened = match poll(&mut events, Some(&patience)) {
             Err(Errno::INTR) => continue,
             other => other.step("wait")?,
         };
+        if happened == 0 && !asked {
+            continue;
+        }
         if happened == 0 {
             let _ = kill_process(inner, Signal::KILL);
         }

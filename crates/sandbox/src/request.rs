@@ -32,6 +32,9 @@ pub(crate) struct HelperRequest {
     /// Folder for what the look after the command takes away, if there is one.
     #[serde(with = "crate::path_form")]
     pub(crate) quarantine: Option<PathBuf>,
+    /// Files whose time the helper marks while the command runs.
+    #[serde(with = "crate::path_form")]
+    pub(crate) signs_of_life: Vec<PathBuf>,
     /// Mark of the command's processes.
     pub(crate) mark: u64,
     /// Number of descriptors that come after the request: three of a session, one of an input.
@@ -68,6 +71,7 @@ impl HelperRequest {
             fleeting: Vec::new(),
             hidden: Vec::new(),
             quarantine: None,
+            signs_of_life: Vec::new(),
             mark: mark(),
             descriptors,
             caches: Vec::new(),

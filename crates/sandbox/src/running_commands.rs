@@ -33,9 +33,7 @@ const FOLDER: &str = "running";
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the end of a command waits for one that begins.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a command gives a sign of life.
-pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// What is made later than this after the last sign of life was not made by the command.
+/// What is made later than this after the last sign of life, which is given each second, was not made by the command.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// Record of one folder.
@@ -277,13 +275,18 @@ impl RunningCommands {
         self.is_running = true;
     }
 
+    /// Files whose time says when the command was last alive.
+    pub(crate) fn locks(&self) -> impl Iterator<Item = PathBuf> {
+        self.folders.iter().map(|folder| folder.record.with_extension("lock"))
+    }
+
     /// Says that what the command did was looked at.
     pub(crate) fn set_looked_after(&mut self) {
         self.is_running = false;
     }
 
-    /// Marks the time.
-    pub(crate) fn sign_of_life(&self) {
+    /// Marks the time, as the helper does from here on.
+    fn sign_of_life(&self) {
         for folder in &self.folders {
             if let Err(error) = folder.lock.set_modified(SystemTime::now()) {
                 tracing::debug!(%error, "the time of a running command could not be marked");

@@ -91,6 +91,10 @@ pub struct Run {
     /// Folder of this run, made when it is needed, for protected names that the command made.
     #[serde(with = "crate::path_form")]
     pub quarantine: PathBuf,
+    /// Files whose time is marked each second while it runs, also where this process was stopped. One that cannot be marked
+    /// stays as it is.
+    #[serde(with = "crate::path_form")]
+    pub signs_of_life: Vec<PathBuf>,
 }
 
 /// What a command has of the session it runs in, and its input.
@@ -247,6 +251,7 @@ impl Sandbox {
             fleeting: look.mounted.paths.difference(&look.held.paths).cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
             quarantine: Some(run.quarantine.clone()),
+            signs_of_life: look.running().locks().chain(run.signs_of_life.iter().cloned()).collect(),
             mark: mark(),
             descriptors: scope.descriptors().len(),
             caches: scope.caches.clone(),
@@ -265,7 +270,7 @@ impl Sandbox {
         let mut conversation = self.converse(&request, &scope.descriptors(), sink)?;
         // The other end is the command's alone now: whoever writes to it learns when nobody reads.
         scope.input = None;
-        let end = conversation.until_its_end(until, || look.running().sign_of_life());
+        let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
         request.walls.touches.extend(scope.accepted_meanwhile());

@@ -19,7 +19,6 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -67,8 +66,8 @@ const PENDING: &str = "pending";
 
 /// What is written down of a running command into which nothing from outside goes.
 const FROM_HERE: &str = "nothing from outside";
-/// How often it is written down that a command runs.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// What is changed later than this after the last sign of life, which is given each second, was not changed by the command.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Bytes that no file needs any more, after which a pack is written anew.
 const WASTE: u64 = 256 << 20;
@@ -209,38 +208,21 @@ impl Checkpoints {
         unfinished.collect()
     }
 
-    /// Does something while it is written down, every second, that the process that does it lives; and whether something
-    /// from outside goes into it.
-    pub(crate) fn while_alive<T>(&self, name: &str, is_outside: bool, work: impl FnOnce() -> T) -> T {
-        let (ended, is_ended) = std::sync::mpsc::channel::<()>();
+    /// Writes down that a command is about to run, and whether something from outside goes into it. Returns the file whose
+    /// time says until when it ran.
+    pub(crate) fn begin(&self, name: &str, is_outside: bool) -> PathBuf {
         let path = self.alive(name);
-        let says = if is_outside { "" } else { FROM_HERE };
-        let write = move || {
-            if let Err(error) = fs::write(&path, says) {
-                tracing::warn!(%error, "when a command ran is not known after a crash");
-            }
-        };
-        write();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                loop {
-                    match is_ended.recv_timeout(HEARTBEAT) {
-                        Err(RecvTimeoutError::Timeout) => write(),
-                        Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-                    }
-                }
-            });
-            let done = work();
-            drop(ended);
-            done
-        })
+        if let Err(error) = fs::write(&path, if is_outside { "" } else { FROM_HERE }) {
+            tracing::warn!(%error, "when a command ran is not known after a crash");
+        }
+        path
     }
 
-    /// The last time at which the process of an unfinished record may have lived, in ns since 1970; none where that is
-    /// not known.
+    /// The last time at which the command of an unfinished record may have run, in ns since 1970; none where that is not
+    /// known.
     pub(crate) fn lived_until(&self, name: &str) -> Option<i64> {
         let modified = fs::metadata(self.alive(name)).ok()?.modified().ok()?;
-        let latest = (modified + 2 * HEARTBEAT).duration_since(UNIX_EPOCH).ok()?;
+        let latest = (modified + SILENCE).duration_since(UNIX_EPOCH).ok()?;
         i64::try_from(latest.as_nanos()).ok()
     }
 

@@ -104,6 +104,7 @@ impl CommandTool {
             directory: place.root.path().to_owned(),
             level: commands.session.level(),
             quarantine: commands.quarantine.join(call.changes.name()),
+            signs_of_life: Vec::new(),
         };
         let input = format!("{arguments}\n");
         let is_outside =
@@ -116,7 +117,9 @@ impl CommandTool {
             let outcome = outcome?;
             return self.result(scope, commands, (&outcome, &opened), None);
         }
-        let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
+        let run = |signs_of_life| {
+            run_with_input(&opened.session, Run { signs_of_life, ..run }, self.given(&input), call.cancel)
+        };
         let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
         call.from_outside.set(call.from_outside.get() || changed.is_outside);
         let mut outcome = outcome?;

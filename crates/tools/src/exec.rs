@@ -218,6 +218,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         directory,
         level: commands.session.level(),
         quarantine: commands.quarantine.join(call.changes.name()),
+        signs_of_life: Vec::new(),
     };
     if arguments.background || call.plan_mode {
         note_outside(call, &commands.checkpoints);
@@ -234,7 +235,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
     let touches = run.walls.touches.clone();
-    let run = || run_to_end(&opened.session, run, call.cancel);
+    let run = |signs_of_life| run_to_end(&opened.session, Run { signs_of_life, ..run }, call.cancel);
     let (outcome, changed) = recording_beside(call, commands, (is_outside, &touches), run)?;
     call.meets_commands(commands);
     call.from_outside.set(call.from_outside.get() || changed.is_outside);

@@ -17,6 +17,7 @@ mod path_uses;
 mod plan;
 mod registry;
 mod search;
+mod session_policy;
 mod tool;
 mod web;
 
@@ -36,5 +37,6 @@ pub use exec::{
     NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
+pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

@@ -11,8 +11,8 @@ use loom::{Digest, ToolStatus, Trust};
 use media::Picture;
 use model::Cancel;
 use policy::{
-    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathUse, Policy, SandboxLevel,
-    SessionFacts, SessionType,
+    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathUse, SandboxLevel, SessionFacts,
+    SessionType,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -25,6 +25,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::{ChangedFiles, CommandScope};
 use crate::path_uses::{self, path_use};
+use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
 
 /// What the calls of a session work in.
@@ -36,7 +37,7 @@ pub struct ToolScope {
     /// Secrets are masked where text enters.
     pub masker: Arc<Masker>,
     /// What decides which calls run.
-    pub policy: Policy,
+    pub policy: SessionPolicy,
     pub session: SessionType,
     /// The home's folder of locks.
     pub locks: PathBuf,

@@ -42,7 +42,7 @@ pub(crate) fn with_further(
         roots: AllowedRoots::within(vec![root]),
         trust: Trust::Workspace,
         masker,
-        policy,
+        policy: policy.into(),
         session: policy::SessionType::Main,
         locks: folder.with_extension("locks"),
         umask: 0o022,

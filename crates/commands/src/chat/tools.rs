@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use ::tools::{
     BackgroundChanges, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, RootCheckpoints,
-    SeenFiles, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -289,7 +289,7 @@ pub(crate) fn scope(
         roots: AllowedRoots::within(root.into_iter().chain(further_opened).collect()),
         trust,
         masker,
-        policy: profile::policy(&app.settings, agent)?,
+        policy: session_policy(app, agent)?,
         session,
         locks,
         umask: store::home::former_umask(),
@@ -303,6 +303,16 @@ pub(crate) fn scope(
         } else {
             None
         },
+    })
+}
+
+/// The rules that hold for an agent: those that were read when the process began, and those that stand now.
+fn session_policy(app: &App, agent: &str) -> Result<SessionPolicy, CommandError> {
+    let began = profile::policy(&app.settings, agent)?;
+    let agent = agent.to_owned();
+    Ok(match app.runtime.rules.file() {
+        Some(file) => SessionPolicy::new(began, Arc::new(move || file.read(&agent))),
+        None => began.into(),
     })
 }
 

@@ -198,7 +198,7 @@ impl Shared {
             roots: AllowedRoots::within(vec![Root::open(&self.folder, &self.disk.guard).unwrap()]),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
-            policy: Policy::default(),
+            policy: Policy::default().into(),
             session: SessionType::Main,
             locks: self.disk.locks.clone(),
             umask: self.disk.umask,

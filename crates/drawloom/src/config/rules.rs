@@ -1,9 +1,11 @@
 //! `policy allow`, `ask`, `deny` and `remove`: rules in `[[policy.rules]]`, each of which is about something there is.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::policy::{Decision, Pattern, Policy, PolicyRule};
-use agent::RuleWriter;
+use agent::RuleFile;
 use commands::CommandError;
 use commands::args::policy::{PolicyCommand, RuleArgs};
 use commands::results::policy::PolicyRules;
@@ -19,12 +21,54 @@ use super::policy::{configured_tools, known_rules, rules_key};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
-/// Writes rules that a person gives while they answer a question.
+/// Rules of the configuration while commands run: read where others changed them, and written where a person gives one
+/// with an answer.
 pub(crate) struct ConfigRules {
-    pub(crate) paths: InvocationPaths,
+    paths: InvocationPaths,
+    /// The last that were read.
+    read: Mutex<Option<ReadRules>>,
 }
 
-impl RuleWriter for ConfigRules {
+/// Rules for an agent as a file had them.
+struct ReadRules {
+    file: Option<FileStamp>,
+    agent: String,
+    rules: Result<Arc<Policy>, String>,
+}
+
+/// Device, inode, size in bytes, and the kernel's time of change in s and ns, which no program sets.
+type FileStamp = (u64, u64, u64, i64, i64);
+
+impl ConfigRules {
+    pub(crate) fn new(paths: InvocationPaths) -> Self {
+        Self { paths, read: Mutex::default() }
+    }
+
+    fn read_now(&self, agent: &str) -> Result<Arc<Policy>, String> {
+        let config = Layers::read(&self.paths.home, std::env::vars_os(), &[]).config();
+        let config = config.map_err(|error| error.message)?;
+        let of_agent = config.agents.get(agent).map(|agent| agent.policy.clone()).unwrap_or_default();
+        let rules = known_rules(&config.policy.rules, config.tools.keys())?;
+        rules.for_agent(agent, of_agent).map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+impl RuleFile for ConfigRules {
+    fn read(&self, agent: &str) -> Result<Arc<Policy>, String> {
+        let file = std::fs::metadata(self.paths.home.join(CONFIG)).ok().map(|metadata| {
+            (metadata.dev(), metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec())
+        });
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(read) if read.file == file && read.agent == agent => read.rules.clone(),
+            _ => {
+                let rules = self.read_now(agent);
+                *known = Some(ReadRules { file, agent: agent.to_owned(), rules: rules.clone() });
+                rules
+            }
+        }
+    }
+
     fn write(&self, rule: &PolicyRule) -> Result<String, String> {
         // As the file is now, which a person may have changed since.
         let layers = Layers::read(&self.paths.home, std::env::vars_os(), &[]);
@@ -378,7 +422,7 @@ mod tests {
         let (file, old) =
             (paths.home.join(CONFIG), "# mine\n[[policy.rules]]\ndecision = \"deny\"\ntool = [\"write\"]\n");
         std::fs::write(&file, old).unwrap();
-        let rules = ConfigRules { paths };
+        let rules = ConfigRules::new(paths);
         let rule: PolicyRule =
             toml::from_str("decision = 'allow'\ntool = ['write path=a.md']\nsessions = ['main']").unwrap();
         let told = rules.write(&rule).unwrap();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::file_tools::{listed, say};
 use crate::headless::question;
+use crate::running_commands::{stop_until_marked, wait_until, with_end};
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, lacks, text};
 
@@ -307,6 +308,30 @@ fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
         say(&world, "/undo --files");
     }
     assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_a_command_changed_while_its_program_was_stopped_is_given_back_after_it() {
+    let line = "touch made; until test -e go; do sleep 0.01; done; rm src/main.rs; touch over; sleep 300";
+    let world = world(&[calls(&json!([exec(line)]))]);
+    let project = world.path("project");
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    wait_until("the command does not run", || project.join("made").exists());
+    let roots = fs::read_dir(world.home().join("cache/checkpoints")).unwrap();
+    let pending = roots.map(|root| root.unwrap().path().join("pending")).filter(|pending| pending.exists());
+    let signs: Vec<_> = pending.flat_map(|pending| with_end(&pending, "alive")).collect();
+    assert_eq!(signs.len(), 1);
+    stop_until_marked(&child, &signs);
+    fs::write(project.join("go"), "").unwrap();
+    wait_until("the command ended with its program", || project.join("over").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    chat(&world, "What now?");
+    for _ in 0..2 {
+        say(&world, "/undo --files");
+    }
+    assert!(project.join("src/main.rs").exists() && !project.join("over").exists());
 }
 
 #[test]

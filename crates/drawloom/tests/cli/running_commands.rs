@@ -1,9 +1,11 @@
 //! What commands did that run, or were killed: what file tools and instructions are beside them (spec: security §1).
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::exec::world_with;
@@ -13,16 +15,41 @@ use crate::world::{Run, World, text};
 
 /// A command of the owner's in the project, which makes instructions and waits; once it did.
 fn making_instructions(world: &World) -> Child {
-    let line = "echo EVIL > AGENTS.md; touch made; until test -e over; do sleep 0.01; done";
+    running(world, "echo EVIL > AGENTS.md; touch made; until test -e over; do sleep 0.01; done")
+}
+
+/// A command of the owner's in the project; once it made a file `made`.
+fn running(world: &World, line: &str) -> Child {
     let project = text(&world.path("project"));
     let mut command = world.command(&["--workspace", &project, "sandbox", "--", "sh", "-c", line]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the command does not run", || world.path("project/made").exists());
+    child
+}
+
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !world.path("project/made").exists() {
-        assert!(Instant::now() < deadline, "the command does not run");
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
         std::thread::yield_now();
     }
-    child
+}
+
+/// Stops a program, and waits until something else marks the time of these files, which is long ago by then.
+pub(crate) fn stop_until_marked(child: &Child, files: &[PathBuf]) {
+    kill_process(Pid::from_child(child), Signal::STOP).unwrap();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+    for file in files {
+        File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    let is_marked = |file: &PathBuf| fs::metadata(file).unwrap().modified().unwrap() > long_ago;
+    wait_until("nobody gives a sign of life", || files.iter().all(is_marked));
+}
+
+/// Files of a folder whose names have this end.
+pub(crate) fn with_end(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|found| found == end)).collect()
 }
 
 /// A request of a conversation in the project, and what was told beside its answer.
@@ -85,6 +112,25 @@ fn instructions_of_a_killed_command_are_not_loaded_and_moved_away_by_the_next_on
     command.wait().unwrap();
     let (shown, run) = sent(&world);
     assert!(!shown.contains("EVIL") && run.err.contains("AGENTS.md is left out"), "{shown} {run:?}");
+    let project = text(&world.path("project"));
+    let next = world.run(&["--workspace", &project, "sandbox", "--", "true"]);
+    assert!(next.err.contains("AGENTS.md") && !world.path("project/AGENTS.md").exists(), "{next:?}");
+}
+
+#[test]
+fn instructions_of_a_command_whose_program_was_stopped_and_killed_are_moved_away_by_the_next_one() {
+    let world = world_with(&[], "");
+    let line =
+        "touch made; until test -e go; do sleep 0.01; done; echo EVIL > AGENTS.md; touch over; sleep 300";
+    let mut command = running(&world, line);
+    let mut locks = with_end(&world.home().join("sandbox/tracked/running"), "lock");
+    locks.retain(|lock| !lock.ends_with("changing.lock"));
+    assert!(!locks.is_empty());
+    stop_until_marked(&command, &locks);
+    fs::write(world.path("project/go"), "").unwrap();
+    wait_until("the command ended with its program", || world.path("project/over").exists());
+    command.kill().unwrap();
+    command.wait().unwrap();
     let project = text(&world.path("project"));
     let next = world.run(&["--workspace", &project, "sandbox", "--", "true"]);
     assert!(next.err.contains("AGENTS.md") && !world.path("project/AGENTS.md").exists(), "{next:?}");

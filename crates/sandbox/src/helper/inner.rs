@@ -165,5 +165,5 @@ fn start_and_watch(
         true => ProcessScope::Namespace,
         false => ProcessScope::DescendantsOf(rustix::process::getpid().as_raw_nonzero().get()),
     };
-    watch::watch(request, control, id, scope, protections)
+    watch::watch(request, control, id, scope, (protections, None))
 }

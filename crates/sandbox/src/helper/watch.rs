@@ -10,6 +10,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open, wait,
 };
 
+use super::signs_of_life::SignsOfLife;
 use super::{Failure, Step, memory, report};
 use crate::process_list::{ProcessScope, processes};
 use crate::protection::{Protection, Protections};
@@ -34,13 +35,16 @@ pub(super) fn watch(
     control: &UnixStream,
     command: Pid,
     scope: ProcessScope,
-    protections: &Protections,
+    (protections, mut signs): (&Protections, Option<&mut SignsOfLife>),
 ) -> Result<(), Failure> {
     let ended = pidfd_open(command, PidfdFlags::empty()).step("process descriptor")?;
     let mut status = None;
     let mut next_count = Instant::now();
     let mut counts = 0_u32;
     loop {
+        if let Some(signs) = &mut signs {
+            signs.give();
+        }
         let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
         match poll(&mut events, Some(&TICK)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -132,12 +136,12 @@ fn over_limit(walls: &Walls, scope: ProcessScope, with_unmapped: bool) -> Option
 pub(super) fn watch_tree(
     request: &HelperRequest,
     control: &UnixStream,
-    command: Pid,
+    (command, signs): (Pid, &mut SignsOfLife),
     protections: &Protections,
 ) -> Result<(), Failure> {
     let own = getpid().as_raw_nonzero().get();
     let scope = ProcessScope::DescendantsOf(own);
-    let watched = watch(request, control, command, scope, protections);
+    let watched = watch(request, control, command, scope, (protections, Some(signs)));
     if protections.has(Protection::EndTree) {
         end_tree(control, scope);
     }

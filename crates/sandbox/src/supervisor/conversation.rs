@@ -20,7 +20,6 @@ use crate::outcome::{Ending, Notice, SandboxError};
 use crate::output::{BoundedOutput, OutputStream};
 use crate::process_list::{ProcessScope, has_mark, processes};
 use crate::request::{HelperReport, HelperRequest, send};
-use crate::running_commands::SIGN_OF_LIFE;
 use crate::supervisor::OutputSink;
 use crate::supervisor::relay::{LOOK, OutputRelay};
 
@@ -121,19 +120,13 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Waits until the helper and all it started are gone, and gives signs of life meanwhile. What goes wrong ends them, and
-    /// is told.
-    pub(super) fn until_its_end(&mut self, until: Deadline<'_>, sign_of_life: impl Fn()) -> HelperEnd {
-        let mut last_sign = Instant::now();
+    /// Waits until the helper and all it started are gone. What goes wrong ends them, and is told.
+    pub(super) fn until_its_end(&mut self, until: Deadline<'_>) -> HelperEnd {
         let mut reports = Vec::new();
         let mut asked: Option<(Instant, Ending)> = None;
         let mut problem = None;
         loop {
             let now = Instant::now();
-            if now >= last_sign + SIGN_OF_LIFE {
-                last_sign = now;
-                sign_of_life();
-            }
             if asked.is_none() && now >= until.deadline {
                 asked = Some((now, Ending::TimedOut));
                 let _ = self.control.shutdown(Shutdown::Write);
@@ -145,7 +138,7 @@ impl Conversation {
             }
             let behind = self.relay.as_mut().is_some_and(OutputRelay::is_behind);
             let waited = self
-                .wait(next.saturating_duration_since(now).min(SIGN_OF_LIFE), &until, asked.is_none(), behind)
+                .wait(next.saturating_duration_since(now), &until, asked.is_none(), behind)
                 .and_then(|cancelled| Ok((cancelled, self.read_reports(&mut reports)?)));
             match waited {
                 Ok((cancelled, gone)) => {

@@ -126,6 +126,7 @@ impl GitQuery<'_> {
             fleeting: self.request.fleeting.clone(),
             hidden: self.request.hidden.clone(),
             quarantine: None,
+            signs_of_life: Vec::new(),
             mark: mark(),
             descriptors: 1,
             caches: Vec::new(),
@@ -137,7 +138,7 @@ impl GitQuery<'_> {
         let input = in_memory(input).map_err(SandboxError::Start)?;
         let mut conversation = self.sandbox.converse(&request, &[input.as_fd()], None)?;
         let deadline = self.until.deadline.min(Instant::now() + AT_MOST);
-        let end = conversation.until_its_end(Deadline { deadline, ..self.until }, || ());
+        let end = conversation.until_its_end(Deadline { deadline, ..self.until });
         if let Some(failure) = end.failure {
             return Err(SandboxError::Walls { step: failure.step, problem: failure.problem });
         }

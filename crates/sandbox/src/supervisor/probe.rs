@@ -130,6 +130,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         fleeting: Vec::new(),
         hidden: Vec::new(),
         quarantine: None,
+        signs_of_life: Vec::new(),
         mark: mark(),
         descriptors: 0,
         caches: Vec::new(),
@@ -138,7 +139,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
     let (cancelled, _keep) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     let mut conversation = sandbox.converse(&request, &[], None).map_err(|error| error.to_string())?;
     let deadline = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[cancelled] };
-    let end = conversation.until_its_end(deadline, || ());
+    let end = conversation.until_its_end(deadline);
     if let Some(failure) = end.failure {
         return Err(format!("{}: {}", failure.step, failure.problem));
     }

@@ -69,6 +69,7 @@ impl Repository {
             directory: self.path(self.root),
             level,
             quarantine: self.path("quarantine"),
+            signs_of_life: Vec::new(),
         };
         let mut supervisor = Command::new(program());
         supervisor.arg(way).arg(serde_json::to_string(&run).unwrap());

@@ -419,8 +419,14 @@ impl World {
     }
 
     fn program(&self, way: &str, command: CommandLine, level: Level, walls: Walls, more: &[&str]) -> Command {
-        let run =
-            Run { walls, command, directory: self.path("root"), level, quarantine: self.path("quarantine") };
+        let run = Run {
+            walls,
+            command,
+            directory: self.path("root"),
+            level,
+            quarantine: self.path("quarantine"),
+            signs_of_life: Vec::new(),
+        };
         let mut command = Command::new("/bin/sh");
         // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
         command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);

@@ -12,7 +12,7 @@ use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, Vie
 
 use super::generations::UNKNOWN_COST;
 use super::trees::{TreeRef, find as find_tree};
-use super::{attributions, calls, cell, commit, draft, events, file_changes, node, operation};
+use super::{attributions, calls, cell, commit, draft, events, file_changes, leases, node, operation};
 use crate::db::{Db, TreeKey, digest, get};
 use crate::engine::Lock;
 use crate::error::StoreError;
@@ -287,6 +287,11 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
         file_changes::drop_all(db, tree.key)?;
         record(db, &mut done, tree, now)?;
         db.run("UPDATE trees SET purged = 1, title = '' WHERE pk = ?1", [tree.key.0])?;
+        // A turn that waits for its owner would write on.
+        let session = db.one("SELECT session FROM trees WHERE pk = ?1", [tree.key.0], |row| get(row, 0))?;
+        if let Some(session) = session.flatten() {
+            leases::fence(db, &SessionId(session).lease())?;
+        }
     }
     forgetting.unshown.clear();
     for blob in &done.blobs {

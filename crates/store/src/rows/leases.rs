@@ -106,6 +106,13 @@ pub(crate) fn check_guards(db: &Db<'_>, who: &Principal, guards: &[Guard]) -> Re
     Ok(())
 }
 
+/// Takes a lease from whoever holds it: what they write under it is refused from now on.
+pub(crate) fn fence(db: &Db<'_>, name: &str) -> Result<(), StoreError> {
+    db.engine().lock(Lock::Lease(name))?;
+    db.run("UPDATE leases SET fence = fence + 1, holder = NULL WHERE name = ?1", [name])?;
+    Ok(())
+}
+
 /// Fences everything that was running when the store was copied.
 pub(crate) fn fence_everything(db: &Db<'_>) -> Result<(), StoreError> {
     db.engine().lock(Lock::Everything)?;

@@ -1,8 +1,11 @@
 //! Sessions: names are unique where they are used, trees form one chain, and a token sees its own.
 
+use std::time::Duration;
+
 use loom::Millis;
 use store::{
-    AttachedWrites, NewSession, Principal, Scope, Session, SessionFilter, SessionId, SessionKind, StoreError,
+    AttachedWrites, LeaseOwner, NewSession, Principal, Scope, Session, SessionFilter, SessionId, SessionKind,
+    StoreError,
 };
 
 use super::both::each;
@@ -128,6 +131,23 @@ fn a_session_is_removed_only_when_nothing_of_it_is_left() {
         home.store.remove_session(OWNER, &id).await.unwrap();
         assert!(named(&home, OWNER, "w", "main").await.is_none());
         assert!(matches!(home.store.remove_session(OWNER, &id).await, Err(StoreError::NotFound(_))));
+    });
+}
+
+#[test]
+fn a_purge_takes_the_session_from_the_turn_it_is_in() {
+    each(|home| async move {
+        let (tree, other) = (begin(&home, new("a", "w", "main")), begin(&home, new("b", "w", "side")));
+        let (tree, _) = (tree.await.unwrap(), other.await.unwrap());
+        let (owner, ttl) = (LeaseOwner::new("a turn"), Duration::from_secs(600));
+        let [of_tree, control] = ["a", "b"].map(|id| SessionId(id.into()).lease());
+        let fence = home.store.acquire_lease(OWNER, &of_tree, &owner, ttl).await.unwrap();
+        let of_control = home.store.acquire_lease(OWNER, &control, &owner, ttl).await.unwrap();
+        home.store.purge(OWNER, tree, Millis(9)).await.unwrap();
+        let renewed = home.store.renew_lease(OWNER, &of_tree, fence, ttl).await;
+        assert!(matches!(renewed, Err(StoreError::Fenced { .. })), "{renewed:?}");
+        home.store.renew_lease(OWNER, &control, of_control, ttl).await.unwrap();
+        home.store.acquire_lease(OWNER, &of_tree, &LeaseOwner::new("the next"), ttl).await.unwrap();
     });
 }
 

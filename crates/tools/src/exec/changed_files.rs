@@ -64,9 +64,12 @@ pub fn recording<T>(
     recorder: (&dyn ChangeRecorder, &Cancel, bool),
     run: impl FnOnce() -> T,
 ) -> Result<(T, ChangedFiles), String> {
-    let (ran, changed, _) = recording_from(roots, recorder, &[], |_| (), run)?;
+    let (ran, changed, _) = recording_from(roots, recorder, &[], |_| (), |_| run())?;
     Ok((ran, changed))
 }
+
+/// Files whose time is marked while what is recorded runs.
+pub(crate) type SignsOfLife = Vec<PathBuf>;
 
 /// The same; `begins` sees what stood there before, and what stands there after is returned, too. What the walls hold is
 /// changed at the paths that it `touches` alone.
@@ -75,7 +78,7 @@ pub(super) fn recording_from<T>(
     (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
     touches: &[PathBuf],
     begins: impl FnOnce(&[RecordedRoot<'_>]),
-    run: impl FnOnce() -> T,
+    run: impl FnOnce(SignsOfLife) -> T,
 ) -> Result<(T, ChangedFiles, RootStates), String> {
     let name = recorder.name();
     let mut before = Vec::new();
@@ -94,7 +97,7 @@ pub(super) fn recording_from<T>(
         }
     }
     begins(&before);
-    let ran = while_alive(&before, (&name, is_outside), Box::new(run));
+    let ran = run(before.iter().map(|(of, _)| of.checkpoints.begin(&name, is_outside)).collect());
     // Others may have brought one meanwhile.
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
@@ -184,21 +187,6 @@ pub(super) type RootStates = Vec<(PathBuf, Arc<Checkpoint>)>;
 /// What stands beneath a root now, also where a command was stopped.
 pub(super) fn record_now(of: RootRecords<'_>) -> Result<Arc<Checkpoint>, CheckpointError> {
     of.checkpoints.record(of.root, None, &Cancel::never())
-}
-
-/// Does something while that is written down with the records of every root.
-fn while_alive<T>(
-    roots: &[RecordedRoot<'_>],
-    (name, is_outside): (&str, bool),
-    work: Box<dyn FnOnce() -> T + '_>,
-) -> T {
-    match roots {
-        [] => work(),
-        [(first, _), rest @ ..] => {
-            let work = || while_alive(rest, (name, is_outside), work);
-            first.checkpoints.while_alive(name, is_outside, work)
-        }
-    }
 }
 
 /// Whether a file stands beneath a root that comes from outside. What cannot be looked at is believed least.

@@ -123,7 +123,7 @@ impl Fixture {
             roots: roots(Root::open(&folder, &guard).unwrap(), &guard),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
-            policy,
+            policy: policy.into(),
             session: SessionType::Main,
             locks: temp.path().join("locks"),
             umask: 0o022,

@@ -48,7 +48,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         roots: AllowedRoots::within(roots),
         trust: Trust::Workspace,
         masker: Arc::new(Masker::new(secrets).unwrap()),
-        policy: Policy::default(),
+        policy: Policy::default().into(),
         session: SessionType::Main,
         locks: folder.join(".locks"),
         umask: 0o022,

@@ -37,6 +37,7 @@ pub(super) struct ProposedCall<'a> {
     pub(super) trust: Trust,
     /// The texts from outside that it sent, as a person is told of them.
     pub(super) outside: &'a [String],
+    pub(super) plan_mode: bool,
 }
 
 /// Whether a call runs.
@@ -59,7 +60,7 @@ impl Turn<'_> {
         denied: &mut DeniedCalls,
         call: ProposedCall<'_>,
     ) -> Result<Permit, AgentError> {
-        let ProposedCall { id, tool, checked, trust, outside } = call;
+        let ProposedCall { id, tool, checked, trust, outside, plan_mode } = call;
         let refused =
             |why: &str| Ok(Permit::Refused(ToolOutput::denied(format!("{tool} was not run: {why}"))));
         if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
@@ -74,7 +75,7 @@ impl Turn<'_> {
             },
             sandbox: checked.sandbox(),
             tainted: trust == Trust::Outside,
-            plan_mode: site.config.plan,
+            plan_mode,
             keeps_old_bytes: true,
         };
         let decide = |permissions: Vec<Permission>| {
@@ -148,6 +149,9 @@ impl Turn<'_> {
             self.log.push(SessionEvent::notice(format!("{tool} was not run: {why}")));
             refused(&format!("{why}: call it again"))
         };
+        if again.2 != verdict || plan_mode != (site.config.plan || self.is_plan_mode_on().await) {
+            return void("what it may do was changed while it was asked about");
+        }
         if again != (shown, subject, verdict) {
             return void("what it changes became another text while it was asked about");
         }
@@ -162,6 +166,12 @@ impl Turn<'_> {
             self.remember(checked.session(), &word, lasting).await;
         }
         Ok(if checked.shows_difference() { Permit::Approved } else { Permit::Allowed })
+    }
+
+    /// Whether plan mode is on in the session by now, whatever it was when the turn began. Settings that cannot be read say
+    /// so.
+    pub(super) async fn is_plan_mode_on(&self) -> bool {
+        self.settings().await.map_or(true, |(_, settings)| settings.plan)
     }
 
     /// Writes down on the tree what a person decided, as a remark on the answer that calls (spec: agent §4). What cannot

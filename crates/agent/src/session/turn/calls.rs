@@ -193,11 +193,15 @@ impl Turn<'_> {
                             self.keep((site, part_of), (last, trust), (answer, &asked), told, None).await?;
                     }
                     Ok(checked) => {
-                        let checked = if site.config.plan { checked.in_plan_mode() } else { checked };
+                        // Whoever turns it on while the turn runs means the next call, too.
+                        let plan_mode = site.config.plan || self.is_plan_mode_on().await;
+                        let checked = if plan_mode { checked.in_plan_mode() } else { checked };
                         let checked = Arc::new(checked);
                         let id = CallId { answer, number: asked.number };
                         let tool = &asked.tool;
-                        let proposed = ProposedCall { id, tool, checked: &checked, trust, outside: &outside };
+                        let outside = &outside;
+                        let proposed =
+                            ProposedCall { id, tool, checked: &checked, trust, outside, plan_mode };
                         let asked_since = Instant::now();
                         let permit = {
                             let mut permit = pin!(self.permit(site, limits.denied(), proposed));

@@ -44,7 +44,7 @@ impl Tree {
             roots: AllowedRoots::within(vec![Root::open(self.folder.path(), &self.guard).unwrap()]),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[Secret::new("key", SECRET).unwrap()]).unwrap()),
-            policy: Policy::default(),
+            policy: Policy::default().into(),
             session: SessionType::Main,
             locks: self.folder.path().join(".locks"),
             umask: 0o022,

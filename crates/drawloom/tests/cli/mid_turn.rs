@@ -1,0 +1,106 @@
+//! What its owner says in another process while a turn runs: rules, plan mode and a purge reach its next call (spec: agent §4).
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::exec::world;
+use crate::running_commands::wait_until;
+use crate::tools::calls;
+use crate::world::{World, text};
+
+/// A turn, in a process of its own.
+fn turn(world: &World) -> Child {
+    let project = text(&world.path("project"));
+    let arguments = ["--json", "--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"];
+    let mut command = world.command(&arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What a turn said, in the middle of whose first command something is done.
+fn said_over_a_command(does: &[&str]) -> (World, Value) {
+    let waits = "touch begun; until test -e over; do sleep 0.01; done";
+    let world = world(&[
+        calls(&json!([{"name": "exec", "arguments": {"command": waits}}])),
+        calls(&json!([{"name": "write", "arguments": {"path": "a.md", "content": "A.\n"}}])),
+        json!({"text": "Done."}),
+    ]);
+    let child = turn(&world);
+    wait_until("the command does not run", || world.path("project/begun").exists());
+    let project = text(&world.path("project"));
+    world.ok(&[&["--workspace", &project], does].concat());
+    fs::write(world.path("project/over"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    (world, said)
+}
+
+/// A turn that waits for the answer to a question about a protected file, and goes on with a command.
+fn asking() -> (World, Child, String) {
+    let world = world(&[
+        calls(&json!([{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Be bold.\n"}}])),
+        calls(&json!([{"name": "exec", "arguments": {"command": "touch more"}}])),
+        json!({"text": "Done."}),
+    ]);
+    let child = turn(&world);
+    let asked = || world.json(&["approvals", "list"]).1["approvals"][0]["id"].clone();
+    wait_until("nothing is asked", || asked().is_string());
+    let id = asked().as_str().unwrap().to_owned();
+    (world, child, id)
+}
+
+fn results(world: &World) -> String {
+    crate::tools::nodes(world).iter().map(|node| format!("{}\n", node["text"])).collect()
+}
+
+#[test]
+fn a_rule_that_denies_holds_for_the_next_call_of_a_turn_that_runs() {
+    let (world, said) = said_over_a_command(&["policy", "deny", "write"]);
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert!(!world.path("project/a.md").exists());
+    assert!(results(&world).contains("write was not run: rule 1 (deny write)"), "{}", results(&world));
+}
+
+#[test]
+fn plan_mode_holds_for_the_next_call_of_a_turn_that_runs() {
+    let (world, said) = said_over_a_command(&["chat", "-m", "/plan on"]);
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert!(!world.path("project/a.md").exists());
+    assert!(results(&world).contains("write was not run: plan mode is on"), "{}", results(&world));
+}
+
+#[test]
+fn what_else_is_said_meanwhile_stops_no_call() {
+    let (world, said) = said_over_a_command(&["policy", "deny", "delete"]);
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert!(world.path("project/a.md").exists(), "{}", results(&world));
+}
+
+#[test]
+fn a_yes_after_a_rule_or_plan_mode_runs_nothing() {
+    for does in [&["policy", "deny", "write"][..], &["chat", "-m", "/plan on"], &["policy", "deny", "delete"]]
+    {
+        let (world, child, id) = asking();
+        let project = text(&world.path("project"));
+        world.ok(&[&["--workspace", &project], does].concat());
+        world.ok(&["approve", &id]);
+        let output = child.wait_with_output().unwrap();
+        let is_control = does.contains(&"delete");
+        assert_eq!(world.path("project/AGENTS.md").exists(), is_control, "{does:?} {output:?}");
+        let void = "what it may do was changed while it was asked about";
+        assert_eq!(results(&world).contains(void), !is_control, "{}", results(&world));
+    }
+}
+
+#[test]
+fn a_turn_that_waits_for_an_answer_ends_with_its_tree_when_that_is_purged() {
+    let (world, child, _) = asking();
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["tree", "purge", &tree, "--yes", "--yes"]);
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert!(!world.path("project/AGENTS.md").exists() && !world.path("project/more").exists(), "{output:?}");
+    assert_eq!(world.json(&["tree", "list"]).1["trees"], json!([]));
+}
