@@ -44,6 +44,8 @@ pub struct Walls {
     pub dependency_folders: Vec<String>,
     pub network: Network,
     pub limits: Limits,
+    /// Permission bits that files of the command do not get.
+    pub umask: u32,
     /// The whole environment of the command, beside `HOME` and `TMPDIR`.
     pub environment: BTreeMap<String, String>,
 }
@@ -103,6 +105,9 @@ impl Default for Limits {
     }
 }
 
+/// Permission bits that files of a command do not get where nobody says others.
+const UMASK: u32 = 0o022;
+
 /// Folders of the system that programs are run from. `/etc` is among them: what not everybody may read there is hidden.
 const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/nix/store", "/run/current-system"];
@@ -128,6 +133,7 @@ impl Walls {
             dependency_folders: Vec::new(),
             network: Network::Off,
             limits: Limits::default(),
+            umask: UMASK,
             environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         }
     }

@@ -89,6 +89,7 @@ impl CommandTool {
     fn run(&self, call: &CallScope<'_>, arguments: &Value) -> Result<String, String> {
         let scope = call.scope;
         let commands = scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
+        exec::require_same_roots(&scope.roots)?;
         let place = scope.roots.place(".").map_err(|error| error.to_string())?;
         let mut walls = commands.walls.clone();
         exec::bound(&mut walls, self.seconds);

@@ -13,6 +13,7 @@ pub(crate) mod report;
 mod touched_files;
 mod watched_files;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +25,7 @@ use serde::Deserialize;
 use text::terminal::{explicit, one_line};
 use workspace::protected::{self, ProtectionMatch};
 use workspace::trust::is_instructions;
-use workspace::{FileKind, FileProblem, LinkPolicy, RootedPath};
+use workspace::{AllowedRoots, FileId, FileKind, FileProblem, LinkPolicy, RootedPath};
 
 use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
@@ -205,6 +206,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         return Err("the command is empty".to_owned());
     }
     published::check(scope, arguments)?;
+    require_same_roots(&scope.roots)?;
     let place = place(scope, arguments)?;
     let network = network(scope, arguments)?;
     let mut walls = walls(commands, call, arguments)?;
@@ -290,6 +292,23 @@ fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
             Err(format!("{touched} is not protected itself: name in touches the protected path, or nothing"))
         }
     }
+}
+
+/// Commands reach folders by their paths, file tools by what was opened: both have to be the same.
+///
+/// # Errors
+/// The folder of a root was replaced by another one.
+pub(crate) fn require_same_roots(roots: &AllowedRoots) -> Result<(), String> {
+    for root in roots.all() {
+        let there = root.path().metadata().map(|there| FileId { device: there.dev(), inode: there.ino() });
+        if there.ok() != Some(root.id()) {
+            let path = root.path().display();
+            return Err(format!(
+                "{path} is not the folder that was opened: it was moved or replaced meanwhile"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Bounds what a command prints, and the seconds it runs.

@@ -569,3 +569,43 @@ fn a_file_that_became_a_folder_is_among_the_changed_files() {
     ]);
     assert_eq!(said["changed"], changed);
 }
+
+/// A command of the owner's behind a line of a shell that was run before it.
+fn behind(world: &World, line: &str, arguments: &[&str]) -> std::process::Output {
+    let command = world.command(arguments);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell
+        .args(["-c", &format!("{line}; exec \"$@\""), "-"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell
+        .current_dir(world.path("here"))
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.output().unwrap()
+}
+
+#[test]
+fn files_of_a_command_have_the_bits_that_its_owner_lets_new_files_have() {
+    let world = world(&[]);
+    let project = text(&world.path("project"));
+    for (umask, bits) in [("umask 022", 0o644), ("umask 077", 0o600), ("umask 0777", 0o600)] {
+        let command = ["--workspace", &project, "sandbox", "--", "sh", "-c", "rm -f new; echo > new"];
+        let output = behind(&world, umask, &command);
+        let mode = fs::metadata(world.path("project/new")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, bits, "{umask} {output:?}");
+    }
+}
+
+#[test]
+fn commands_are_held_also_where_the_folder_of_temporary_files_is_not_there() {
+    let world = world(&[]);
+    let project = text(&world.path("project"));
+    let output = behind(
+        &world,
+        "TMPDIR=/not/there; export TMPDIR",
+        &["--json", "--workspace", &project, "sandbox", "--", "true"],
+    );
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["level"], "full", "{output:?}");
+}

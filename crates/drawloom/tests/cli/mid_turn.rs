@@ -71,6 +71,25 @@ fn plan_mode_holds_for_the_next_call_of_a_turn_that_runs() {
 }
 
 #[test]
+fn no_command_runs_in_a_folder_that_was_put_in_the_place_of_the_workspace() {
+    let waits = "touch begun; until test -e over; do sleep 0.01; done";
+    let world = world(&[
+        calls(&json!([{"name": "exec", "arguments": {"command": waits}}])),
+        calls(&json!([{"name": "exec", "arguments": {"command": "touch b"}}])),
+        json!({"text": "Done."}),
+    ]);
+    let (project, moved) = (world.path("project"), world.path("moved"));
+    let child = turn(&world);
+    wait_until("the command does not run", || project.join("begun").exists());
+    fs::rename(&project, &moved).unwrap();
+    fs::create_dir(&project).unwrap();
+    fs::write(moved.join("over"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(!project.join("b").exists() && !moved.join("b").exists(), "{output:?}");
+    assert!(results(&world).contains("is not the folder that was opened"), "{}", results(&world));
+}
+
+#[test]
 fn what_else_is_said_meanwhile_stops_no_call() {
     let (world, said) = said_over_a_command(&["policy", "deny", "delete"]);
     assert_eq!(said["text"], "Done.", "{said}");

@@ -22,9 +22,6 @@ use crate::process_list::ProcessScope;
 use crate::protection::{Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask};
 
-/// Permissions that files of a command get, as a person's shell gives them.
-const UMASK: u32 = 0o022;
-
 /// What a command has beside its walls.
 pub(super) struct CommandPlace {
     pub(super) session: Option<SessionMounts>,
@@ -58,7 +55,7 @@ pub(super) fn run(
     if full && protections.has(Protection::UtsNamespace) {
         rustix::system::sethostname(b"sandbox").step("host name")?;
     }
-    umask(Mode::from_raw_mode(UMASK));
+    umask(Mode::from_raw_mode(request.walls.umask));
     if protections.has(Protection::Limits) {
         hardening::limit(&request.walls.limits, request.level)?;
     }

@@ -44,10 +44,14 @@ pub(super) fn probe(sandbox: &Sandbox) -> LevelReport {
 struct Scratch(PathBuf);
 
 impl Scratch {
+    /// In `TMPDIR`; where that is not there, in `/tmp`.
     fn make() -> io::Result<Self> {
+        Self::make_in(&std::env::temp_dir()).or_else(|_| Self::make_in(Path::new("/tmp")))
+    }
+
+    fn make_in(place: &Path) -> io::Result<Self> {
         for attempt in 0..100 {
-            let name = format!("drawloom-probe-{}-{attempt}", std::process::id());
-            let folder = std::env::temp_dir().join(name);
+            let folder = place.join(format!("drawloom-probe-{}-{attempt}", std::process::id()));
             match fs::create_dir(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
