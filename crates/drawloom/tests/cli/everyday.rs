@@ -149,3 +149,24 @@ fn git_is_used_all_day_in_a_folder_of_a_larger_repository() {
         outer.join("part")
     });
 }
+
+#[test]
+fn a_clone_below_the_workspace_names_what_git_misses_in_it() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let (_world, folder, told) = told(&["git clone -q . inner", "touch .envrc"], |world| {
+        let folder = repository(world.path("project"));
+        fs::write(folder.join("AGENTS.md"), "Be kind.\n").unwrap();
+        git(&folder, &["add", "-A"]);
+        git(&folder, &["commit", "-q", "-m", "two"]);
+        folder
+    });
+    assert!(!folder.join("inner/AGENTS.md").exists() && folder.join("inner/src/main.rs").exists());
+    let missed = format!(
+        "if git has what was moved away from {}, it takes it for deleted",
+        folder.join("inner").display()
+    );
+    assert!(told[0].contains(&missed), "{}", told[0]);
+    assert!(!told[1].contains("if git has"), "a new file at the top is none of git's: {}", told[1]);
+}

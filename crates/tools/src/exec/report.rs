@@ -1,7 +1,11 @@
 //! What a model is told of a command that ran.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use sandbox::{BoundedOutput, Ending, Level, LevelReport, Notice, Outcome};
 use text::cut::head_tail;
+use workspace::AllowedRoots;
 
 use super::changed_files::ChangedFiles;
 use super::held;
@@ -39,7 +43,8 @@ pub(crate) fn told(
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
     let (held, notes) = (held::note(&outcome.error.text()), notes(outcome, report));
-    let notes: Vec<String> = [notes, held].into_iter().flatten().collect();
+    let notes: Vec<String> =
+        [notes, missed_by_git(&scope.roots, &outcome.notices), held].into_iter().flatten().collect();
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
@@ -53,6 +58,29 @@ pub(crate) fn notes(outcome: &Outcome, report: &LevelReport) -> Option<String> {
         notes.push(format!("the sandbox is {}: {}", outcome.level, report.missing.join("; ")));
     }
     (!notes.is_empty()).then(|| notes.join("\n"))
+}
+
+/// Says which git folders below the top of a root, as of a clone or another working tree, lack what was moved away.
+fn missed_by_git(roots: &AllowedRoots, notices: &[Notice]) -> Option<String> {
+    let is_below =
+        |folder: &Path| roots.all().any(|root| folder != root.path() && folder.starts_with(root.path()));
+    let missed = notices.iter().filter_map(|notice| match notice {
+        Notice::Quarantined { path, .. } => {
+            path.ancestors().skip(1).find(|above| above.join(".git").exists())
+        }
+        _ => None,
+    });
+    let folders: BTreeSet<String> = missed
+        .filter(|folder| is_below(folder))
+        .map(|folder| line_name(&folder.display().to_string()))
+        .collect();
+    let named = folders.into_iter().collect::<Vec<_>>().join(", ");
+    (!named.is_empty()).then(|| {
+        format!(
+            "if git has what was moved away from {named}, it takes it for deleted there: commit by names, as \
+             `git commit -a` would commit the deletion"
+        )
+    })
 }
 
 /// Text of an output stream. A secret of which a part is left out is left out whole.
