@@ -14,8 +14,8 @@ use commands::walls::CommandRoots;
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
 use sandbox::{
-    CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, RootAccess, Run,
-    Sandbox, SandboxError, Session,
+    CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, Run, Sandbox,
+    SandboxError, Session,
 };
 use text::terminal::{VisibleStream, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -157,7 +157,7 @@ fn walled(
         commands::walls::of_workspace(&paths.home, &chosen.folder, &paths.key(&chosen), settings)?;
     let is_writable = paths.refused_as_root(&chosen).is_none();
     if !is_writable {
-        walls.roots[0].access = RootAccess::ReadOnly;
+        walls.close_for_writing();
     }
     let named = &arguments.allow.folders;
     let further = commands::further_roots::further_roots(named, Some(&chosen.folder), &paths.surroundings())?;

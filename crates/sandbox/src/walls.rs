@@ -138,6 +138,12 @@ impl Walls {
         }
     }
 
+    /// Lets a command read its folders and the git folders that serve them, and write none of them.
+    pub fn close_for_writing(&mut self) {
+        self.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
+        self.readable.append(&mut self.git_folders);
+    }
+
     /// What is mounted at its own path, by its place without links: of a larger repository around it nothing is laid over
     /// it.
     pub(crate) fn shown_on_purpose(&self) -> Vec<PathBuf> {

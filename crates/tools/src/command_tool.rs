@@ -6,7 +6,7 @@ use std::time::Duration;
 use context::ToolSpec;
 use model::Cancel;
 use policy::{CommandFacts, CommandStart, Effect};
-use sandbox::{CommandLine, Ending, Level, Outcome, RootAccess, Run, SandboxError, Session};
+use sandbox::{CommandLine, Ending, Level, Outcome, Run, SandboxError, Session};
 use serde_json::Value;
 use text::cut::head_tail;
 use workspace::RelativePath;
@@ -95,8 +95,7 @@ impl CommandTool {
         exec::bound(&mut walls, self.seconds);
         let only_looks = call.plan_mode || !self.writes;
         if only_looks {
-            walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
-            walls.git_folders.clear();
+            walls.close_for_writing();
         }
         let opened = self.network.open(&commands.session, &commands.egress, &mut walls)?;
         let run = Run {

@@ -258,8 +258,7 @@ fn walls(commands: &CommandScope, call: &CallScope<'_>, arguments: &Arguments) -
     let mut walls = commands.walls.clone();
     bound(&mut walls, arguments.timeout.unwrap_or(TIME));
     if call.plan_mode {
-        walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
-        walls.git_folders.clear();
+        walls.close_for_writing();
     }
     for touched in &arguments.touches {
         walls.touches.push(touched_path(call.scope, touched)?);

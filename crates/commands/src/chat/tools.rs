@@ -13,7 +13,7 @@ use loom::Trust;
 use loom::source::DEFAULT_AGENT;
 use model::ModelInfo;
 use policy::{Attendance, CallFacts, Effect, NetworkWish, SandboxLevel, SessionFacts, SessionType};
-use sandbox::{Level, RootAccess, Sandbox};
+use sandbox::{Level, Sandbox};
 use store::home::{HomeDir, HomeError};
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, FurtherRoot, Root, canonical, file_name_of_key};
@@ -329,7 +329,7 @@ fn commands(
     let mut walls = walls::of_workspace(home.root(), folder, &workspace.key, &app.settings.exec)?;
     let surroundings = workspace.surroundings.as_ref();
     if surroundings.is_some_and(|surroundings| check_writable_root(folder, surroundings).is_err()) {
-        walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
+        walls.close_for_writing();
     }
     further_roots::open_in(&mut walls, further);
     let no_sandbox =

@@ -170,3 +170,24 @@ fn a_clone_below_the_workspace_names_what_git_misses_in_it() {
     assert!(told[0].contains(&missed), "{}", told[0]);
     assert!(!told[1].contains("if git has"), "a new file at the top is none of git's: {}", told[1]);
 }
+
+#[test]
+fn in_plan_mode_the_git_folder_of_a_linked_worktree_is_read_and_not_written() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let commands =
+        ["git log --format=%s", "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m two"];
+    let batch: Vec<Value> = commands.iter().map(|command| exec(command)).collect();
+    let world = world_with(&[calls(&json!(batch)), json!({"text": "Done."})], "");
+    let main = repository(world.path("origin"));
+    let linked = text(&world.path("linked"));
+    git(&main, &["worktree", "add", "-q", "-b", "mine", &linked]);
+    let (_, said) = world.json(&["--workspace", &linked, "chat", "--plan", "-m", "Look."]);
+    assert_eq!(said["text"], "Done.", "{said}");
+    let results = nodes(&world).into_iter().filter(|node| node["author"] == "exec");
+    let told: Vec<String> = results.map(|node| node["text"].as_str().unwrap().to_owned()).collect();
+    assert!(told[0].starts_with("exit 0 (") && told[0].contains("one"), "{}", told[0]);
+    assert!(!told[1].starts_with("exit 0 ("), "{}", told[1]);
+    assert_eq!(git(&main, &["log", "--all", "--format=%s"]), "one\n");
+}

@@ -102,8 +102,7 @@ impl GitQuery<'_> {
                 walls.temp = None;
             }
             QueryPlace::Root(_) => {
-                walls.roots.iter_mut().for_each(|root| root.access = RootAccess::ReadOnly);
-                walls.readable.append(&mut walls.git_folders);
+                walls.close_for_writing();
             }
         }
         walls.environment.extend(environment.into_iter().map(|(name, value)| (name.to_owned(), value)));
