@@ -107,7 +107,7 @@ pub(super) fn ending(ending: &Ending) -> String {
 
 /// What a notice says, in words for a model and its owner.
 pub(super) fn notice(notice: &Notice) -> String {
-    let name = |path: &std::path::Path| line_name(&path.display().to_string());
+    let name = |path: &Path| line_name(&path.display().to_string());
     match notice {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use loom::plan::NewText;
 use loom::{NodeId, Op, Trust};
-use policy::{Attendance, Decision as PolicyDecision, LastingAnswers, Permission, SessionFacts, SessionType};
+use policy::{
+    Attendance, Decision as PolicyDecision, Effect, LastingAnswers, Pattern, Permission, SessionFacts,
+    SessionType,
+};
 use store::{AttachedWrites, CallId, Principal};
 use tools::{CheckedCall, ToolOutput};
 
@@ -240,7 +243,15 @@ fn decided(
 
 /// Words that a question takes, and a line of each that says what is remembered of it.
 fn answers(lasting: &LastingAnswers) -> (Vec<String>, Vec<String>) {
-    let session = lasting.session.as_ref().map(|given| (SESSION, format!("allows {given}")));
+    let session = lasting.session.as_ref().map(|given| {
+        let reaches = |pattern: &Pattern| matches!(pattern, Pattern::Effect { effect: Effect::Net, .. });
+        let until = if given.patterns().iter().any(reaches) {
+            ", until text from outside is in view, as what it brings is"
+        } else {
+            ""
+        };
+        (SESSION, format!("allows {given}{until}"))
+    });
     let always = lasting.always.as_ref().map(|rule| (ALWAYS, format!("writes the rule: {}", rule.in_full())));
     let lasting: Vec<(&str, String)> = session.into_iter().chain(always).collect();
     let words = [ONCE].into_iter().chain(lasting.iter().map(|(word, _)| *word)).map(str::to_owned);
@@ -255,4 +266,27 @@ async fn on_disk<T: Send + 'static>(
     let checked = Arc::clone(checked);
     let said = tokio::task::spawn_blocking(move || ask(&checked)).await;
     said.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_for_the_session_says_until_when_where_it_reaches_a_network() {
+        let told = |patterns: serde_json::Value| {
+            let session = Some(serde_json::from_value(patterns).unwrap());
+            answers(&LastingAnswers { session, always: None })
+        };
+        let (words, lines) = told(serde_json::json!(["write path=a.md"]));
+        assert_eq!(
+            (words, lines),
+            (vec!["once".into(), "session".into()], vec!["session: allows write path=a.md".into()])
+        );
+        let (_, lines) = told(serde_json::json!(["exec curl", "effect:net host=example.org"]));
+        assert!(
+            lines[0].ends_with(", until text from outside is in view, as what it brings is"),
+            "{lines:?}"
+        );
+    }
 }
