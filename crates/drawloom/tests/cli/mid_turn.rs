@@ -116,7 +116,7 @@ fn a_yes_after_a_rule_or_plan_mode_runs_nothing() {
 fn a_turn_that_waits_for_an_answer_ends_with_its_tree_when_that_is_purged() {
     let (world, child, _) = asking();
     let (_, trees) = world.json(&["tree", "list"]);
-    let tree = trees["trees"][0]["id"].as_str().unwrap().to_owned();
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
     world.ok(&["tree", "purge", &tree, "--yes", "--yes"]);
     let output = child.wait_with_output().unwrap();
     assert!(!output.status.success(), "{output:?}");
