@@ -27,6 +27,9 @@ pub struct Rule {
     pub reach: Reach,
 }
 
+/// What opens a place that is not public (spec: security §10).
+const HINT: &str = "its owner can name it, with its port, in web.private_hosts";
+
 /// Why a connection is not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -36,9 +39,9 @@ pub enum Refusal {
     Credentials,
     #[error("the address names no host")]
     NoHost,
-    #[error("{host} is not reached: {why}")]
+    #[error("{host} is not reached: {why}; {HINT}")]
     Name { host: String, why: &'static str },
-    #[error("{host} is not reached: it is at {address}, and {why}")]
+    #[error("{host} is not reached: it is at {address}, and {why}; {HINT}")]
     Address { host: String, address: IpAddr, why: &'static str },
     #[error("{host} is not reached: only {named} is opened for this")]
     Port { host: String, named: HostPort },
