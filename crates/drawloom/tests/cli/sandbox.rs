@@ -45,6 +45,8 @@ fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
 #[test]
 fn what_is_allowed_by_name_is_written() {
     let world = world();
+    let missing = world.run(&["sandbox", "--touches", "CLAUDE.md", "--", "true"]);
+    assert!(missing.code == Some(2) && missing.err.contains("CLAUDE.md is not there"), "{missing:?}");
     let run = world.run(&["sandbox", "--touches", "AGENTS.md", "--", "sh", "-c", "echo x > AGENTS.md"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     assert_eq!(instructions(&world), "x\n");
