@@ -12,8 +12,10 @@ use agent::questions::{DEADLINE, Decision, QuestionId, parts};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use context::Plan;
 use loom::NodeId;
+use loom::call_lines::call_lines;
+use serde_json::Value;
 use store::Principal;
-use text::terminal::{explicit, one_line};
+use text::terminal::explicit;
 use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
@@ -170,12 +172,6 @@ pub(crate) struct Shown {
     pub(crate) streams: bool,
 }
 
-/// Bytes that are shown of what a tool is called with.
-const ARGUMENTS: usize = 160;
-/// Lines and bytes of a command that is shown whole.
-const COMMAND_LINES: usize = 20;
-const COMMAND_BYTES: usize = 4_000;
-
 /// How far answers have come.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
@@ -262,11 +258,12 @@ impl Shown {
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Call { answer, number, tool, arguments, .. } => {
                 self.progress().calls.push(((*answer, *number), tool.clone()));
-                let plan = serde_json::from_str(arguments).ok().and_then(|given| Plan::of_call(tool, &given));
-                if let Some(plan) = plan {
+                let given: Value =
+                    serde_json::from_str(arguments).unwrap_or_else(|_| arguments.clone().into());
+                if let Some(plan) = Plan::of_call(tool, &given) {
                     return self.frontend.note(&format!("plan: {}", plan.in_short()));
                 }
-                call_lines(tool, arguments).iter().for_each(|line| self.frontend.note(line));
+                call_lines(tool, &given).iter().for_each(|line| self.frontend.note(line));
                 self.runs();
             }
             SessionEvent::Result { answer, number, lines, .. } => {
@@ -336,44 +333,6 @@ impl Shown {
     }
 }
 
-/// Lines that show a call. A command is shown whole, however it is hidden in a long one: of one over the limits its
-/// beginning and its end.
-fn call_lines(tool: &str, arguments: &str) -> Vec<String> {
-    let given = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments);
-    if let ("exec", Ok(mut given)) = (tool, given)
-        && let Some(serde_json::Value::String(command)) = given.remove("command")
-    {
-        let others = if given.is_empty() { String::new() } else { format!(" {}", serde_json::json!(given)) };
-        let lines: Vec<&str> = command.lines().collect();
-        let whole = lines.len() <= COMMAND_LINES && command.len() <= COMMAND_BYTES;
-        let mut shown = vec![format!("calls exec{}", one_line(&others))];
-        if whole {
-            shown.extend(lines.iter().map(|line| format!("  $ {}", explicit(line))));
-        } else {
-            let half = COMMAND_BYTES / 2;
-            let from = text::grapheme::floor(&command, command.len().saturating_sub(half));
-            let [first, last] =
-                [&command[..text::grapheme::floor(&command, half.min(command.len()))], &command[from..]];
-            let (first, last) =
-                if command.len() > COMMAND_BYTES { (first, last) } else { (&*command, &*command) };
-            let first: Vec<&str> = first.lines().take(COMMAND_LINES / 2).collect();
-            let last: Vec<&str> = last.lines().collect();
-            let last = &last[last.len().saturating_sub(COMMAND_LINES / 2)..];
-            shown.extend(first.iter().map(|line| format!("  $ {}", explicit(line))));
-            let (lines, bytes) = (lines.len(), command.len());
-            shown.push(format!(
-                "  [The middle is left out, of {lines} lines and {bytes} bytes: `drawloom tree export TREE --format html` has it.]"
-            ));
-            shown.extend(last.iter().map(|line| format!("  $ {}", explicit(line))));
-        }
-        return shown;
-    }
-    let line = one_line(arguments);
-    let at = text::grapheme::floor(&line, ARGUMENTS.min(line.len()));
-    let more = if at < line.len() { "…" } else { "" };
-    vec![format!("calls {} {}{more}", one_line(tool), &line[..at])]
-}
-
 /// The command that answers a question in another process, with how long its answer may hold.
 pub fn approve_command(question: &AskedQuestion) -> String {
     let lasting: Vec<&str> = question.answers.iter().skip(1).map(String::as_str).collect();
@@ -384,24 +343,6 @@ pub fn approve_command(question: &AskedQuestion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_end_of_a_command_is_never_hidden() {
-        let call = |command: &str| call_lines("exec", &serde_json::json!({"command": command}).to_string());
-        assert_eq!(call("cd a &&\nls"), ["calls exec", "  $ cd a &&", "  $ ls"]);
-        let long = call(&format!("echo {}; rm -rf notes", "a".repeat(1_000)));
-        assert!(long[1].ends_with("; rm -rf notes"), "{long:?}");
-        for long in [
-            format!("echo {}; rm -rf notes", "ä".repeat(9_000)),
-            format!("{}rm -rf notes", "ls\n".repeat(90)),
-        ] {
-            let lines = call(&long);
-            assert!(lines.last().unwrap().ends_with("rm -rf notes"), "{lines:?}");
-            assert!(lines.len() <= 22 && lines.iter().any(|line| line.contains("left out")), "{lines:?}");
-        }
-        let net = call_lines("exec", r#"{"command":"curl x","net":["x"]}"#);
-        assert_eq!(net, [r#"calls exec {"net":["x"]}"#, "  $ curl x"]);
-    }
 
     #[test]
     fn bytes_that_never_came_are_counted_by_node() {

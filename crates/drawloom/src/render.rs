@@ -6,6 +6,7 @@
 
 mod approvals;
 mod authors;
+mod calls;
 mod chat;
 mod columns;
 mod context;

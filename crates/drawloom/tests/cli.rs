@@ -24,6 +24,8 @@ mod browsing;
 mod cache_setup;
 #[path = "cli/call_results.rs"]
 mod call_results;
+#[path = "cli/calls_shown.rs"]
+mod calls_shown;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]

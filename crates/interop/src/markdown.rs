@@ -1,6 +1,7 @@
 //! Markdown: the path of a view, with remote pictures as links.
 //!
-//! A document is written as it renders; a dialogue gets its title and a heading for each turn. A reader's
+//! A document is written as it renders; a dialogue gets its title, a heading for each turn, and the calls of an answer as
+//! code. A reader's
 //! program must not fetch anything because it shows the file (spec: security §10), so pictures from elsewhere
 //! are turned into links ([`images`]).
 
@@ -11,7 +12,7 @@ use std::io::Write;
 use loom::{Mode, TreeReader, ViewName};
 
 use crate::ExportError;
-use crate::passages::{Passages, title};
+use crate::passages::{Passages, call_lines, title};
 use crate::plain::speaker;
 use images::{ImageLinks, RemoteLabels};
 
@@ -46,10 +47,22 @@ fn each_piece(
         let passage = passage?;
         if !dialogue {
             each(&passage.text)?;
-        } else if !passage.text.is_empty() {
-            each(&format!("### {}\n\n", speaker(rows, &passage.row.node)?))?;
+            continue;
+        }
+        let calls = call_lines(&passage);
+        if passage.text.is_empty() && calls.is_empty() {
+            continue;
+        }
+        each(&format!("### {}\n\n", speaker(rows, &passage.row.node)?))?;
+        if !passage.text.is_empty() {
             each(&passage.text)?;
             each("\n\n")?;
+        }
+        for line in &calls {
+            each(&format!("    {line}\n"))?;
+        }
+        if !calls.is_empty() {
+            each("\n")?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use loom::path::ViewOverrides;
 use loom::render::{self, Pages, Passage};
-use loom::{CellKey, RowError, TreeReader, ViewName};
+use loom::{Block, CellKey, RowError, TreeReader, ViewName};
 
 /// Positions read at a time.
 const PAGE: u32 = 64;
@@ -60,6 +60,15 @@ impl Iterator for Passages<'_> {
             }),
         }
     }
+}
+
+/// Calls of tools that a passage holds, as notices draw them; none of one without.
+pub(crate) fn call_lines(passage: &Passage) -> Vec<String> {
+    let calls = passage.row.node.content.iter().filter_map(|block| match block {
+        Block::ToolCall { name, arguments, .. } => Some(loom::call_lines::call_lines(name, arguments)),
+        _ => None,
+    });
+    calls.flatten().collect()
 }
 
 /// The tree's title; empty if it has none.

@@ -1,14 +1,14 @@
 //! Plain text: the path of a view.
 //!
 //! A document is written byte for byte as it renders. A dialogue gets a line with the speaker before each
-//! turn, because its turns run together without one.
+//! turn, because its turns run together without one, and the calls of an answer below its text.
 
 use std::io::Write;
 
 use loom::{Author, Mode, Node, Role, RowError, TreeReader, ViewName, source};
 
 use crate::ExportError;
-use crate::passages::Passages;
+use crate::passages::{Passages, call_lines};
 
 /// Writes the text of a view's path.
 ///
@@ -19,14 +19,17 @@ pub fn export(rows: &dyn TreeReader, view: &ViewName, out: &mut dyn Write) -> Re
     let mut first = true;
     for passage in Passages::new(rows, view)? {
         let passage = passage?;
+        let calls = if dialogue { call_lines(&passage) } else { Vec::new() };
         if dialogue {
-            if passage.text.is_empty() {
+            if passage.text.is_empty() && calls.is_empty() {
                 continue;
             }
             let gap = if first { "" } else { "\n\n" };
             writeln!(out, "{gap}{}:", speaker(rows, &passage.row.node)?)?;
         }
         out.write_all(passage.text.as_bytes())?;
+        let gap = if passage.text.is_empty() || calls.is_empty() { "" } else { "\n" };
+        write!(out, "{gap}{}", calls.join("\n"))?;
         first = false;
     }
     if dialogue && !first {

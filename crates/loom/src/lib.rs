@@ -15,6 +15,7 @@
 
 pub mod ascent;
 pub mod attribution;
+pub mod call_lines;
 pub mod cell;
 pub mod content;
 pub mod digest;

@@ -232,6 +232,10 @@ pub struct ShowArgs {
     #[arg(long, value_name = "NODE", conflicts_with = "from")]
     #[serde(default)]
     pub around: Option<String>,
+    /// Print this node alone, with the whole of its text and its calls; of the result of a tool all that came.
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["all", "depth", "around", "from", "limit"])]
+    #[serde(default)]
+    pub node: Option<String>,
     /// End the page at this node, or with --all start after it: `next` of the page before.
     #[arg(long)]
     #[serde(default)]

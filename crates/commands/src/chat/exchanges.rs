@@ -17,6 +17,7 @@ use crate::args::chat::LogArgs;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::chat::{ExchangeShown, Exchanges};
+use crate::results::tree::ToolCallShown;
 use crate::rights::Asker;
 
 /// `log`: the last exchanges of a session, or of all of the workspace.
@@ -104,6 +105,7 @@ async fn last_of(
             short_id,
             at: exchange.at,
             question: exchange.question,
+            calls: exchange.calls,
             answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
             model: exchange.model,
             cut: exchange.cut,
@@ -120,6 +122,7 @@ struct Exchange {
     /// Milliseconds since 1970.
     at: i64,
     question: String,
+    calls: Vec<ToolCallShown>,
     answer: String,
     model: Option<String>,
     /// Whether the end of the answer never came.
@@ -176,6 +179,7 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
                 open.model = asked_model(rows, position.id)?;
             }
             prepend(&mut open.answer, &text, "\n\n");
+            open.calls.splice(0..0, ToolCallShown::of(&row.node.content));
         }
     }
     found.push(open);

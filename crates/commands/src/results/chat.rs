@@ -8,7 +8,7 @@ use policy::Effect;
 use serde::{Serialize, Serializer};
 use store::CallId;
 
-use super::tree::UsageShown;
+use super::tree::{ToolCallShown, UsageShown};
 
 /// A call of a tool in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -243,6 +243,9 @@ pub struct ExchangeShown {
     pub at: i64,
     /// All that was answered together, each text on a line of its own.
     pub question: String,
+    /// Tools that were called for the answer, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCallShown>,
     /// None while there is none.
     pub answer: Option<String>,
     /// The model that answered, `PROVIDER/NAME`.

@@ -93,6 +93,9 @@ pub struct TreeShown {
     /// Whether its branches are drawn as far as the page has them.
     #[serde(skip)]
     pub unfolded: bool,
+    /// Whether it is one node with all that it says.
+    #[serde(skip)]
+    pub whole: bool,
 }
 
 /// A picture or a sound of a node.
@@ -115,6 +118,34 @@ impl BlobShown {
             _ => Vec::new(),
         };
         blocks.iter().flat_map(of_block).collect()
+    }
+}
+
+/// A call of a tool that an answer holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolCallShown {
+    /// The name its result has for it.
+    pub id: String,
+    /// Which of the answer's calls it is, from 0.
+    pub number: usize,
+    pub tool: String,
+    pub arguments: serde_json::Value,
+}
+
+impl ToolCallShown {
+    /// Those of a content.
+    pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
+        let calls = blocks.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
+            _ => None,
+        });
+        let shown = |(number, (id, tool, arguments)): (usize, (&String, &String, &serde_json::Value))| Self {
+            id: id.clone(),
+            number,
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+        };
+        calls.enumerate().map(shown).collect()
     }
 }
 
@@ -222,6 +253,9 @@ pub struct NodeShown {
     /// Pictures and sounds it shows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<BlobShown>,
+    /// Tools that it calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCallShown>,
     /// Whether `text` is a pending edit.
     pub pending: bool,
     /// Whether it followed from something else than what stands above it now.

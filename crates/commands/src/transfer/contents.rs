@@ -28,13 +28,22 @@ impl ExportContents {
     /// Of what people and other programs read.
     pub(super) fn path(format: FormatArg) -> Self {
         let contains: &[&str] = match format {
-            FormatArg::Jsonl | FormatArg::Text | FormatArg::Markdown => &["text"],
-            FormatArg::Html => &["text", "authors", "branches"],
+            FormatArg::Jsonl | FormatArg::Text | FormatArg::Markdown => &["text", "calls"],
+            FormatArg::Html => &["text", "calls", "authors", "branches"],
             FormatArg::Annotations => &["text", "authors"],
             FormatArg::Training => &["text", "roles"],
         };
-        let all =
-            ["authors", "branches", "blobs", "operations", "manifests", "responses", "annotations", "drafts"];
+        let all = [
+            "calls",
+            "authors",
+            "branches",
+            "blobs",
+            "operations",
+            "manifests",
+            "responses",
+            "annotations",
+            "drafts",
+        ];
         let left_out = all.into_iter().filter(|part| !contains.contains(part));
         Self {
             contains: contains.iter().map(|part| (*part).to_owned()).collect(),
@@ -81,6 +90,7 @@ fn words(name: &str) -> &str {
     match name {
         "content" => "all texts with all versions and authors, pruned ones too",
         "text" => "the text of the path",
+        "calls" => "calls of tools",
         "operations" => "history",
         "blobs" => "pictures and sounds",
         "tool_output" => "tool output",

@@ -23,7 +23,7 @@ use crate::app::{App, NamedNode};
 use crate::args::tree::{PAGE, ShowArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, TreeShown};
+use crate::results::tree::{AnnotationShown, BlobShown, NodeShown, StoredText, ToolCallShown, TreeShown};
 use crate::rights::Asker;
 use crate::transfer::naming;
 
@@ -41,16 +41,21 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?.position),
         None => None,
     };
+    let node = match &args.node {
+        Some(name) => Some(app.node_anywhere(asker, Some(tree), name).await?),
+        None => None,
+    };
     let limit = page_size(app, args.limit)?;
-    let wanted = Wanted { view: view.clone(), from, around, depth: args.depth, limit };
+    let wanted = Wanted { view: view.clone(), node, from, around, depth: args.depth, limit };
     let (all, unfolded) = (args.all || around.is_some(), around.is_some());
     let imports = app.imports(asker, tree).await?;
     let page = look(app, asker, tree, &view, move |rows, tip| {
         naming(rows, &imports, |rows| {
-            let page = match wanted.around {
-                Some(around) => surroundings(rows, tip, around, &wanted).map(Ok),
-                None if args.all => every(rows, tip, &wanted).map(Ok),
-                None => path(rows, tip, &wanted),
+            let page = match (&wanted.node, wanted.around) {
+                (Some(node), _) => alone(rows, tip, node, &wanted).map(Ok),
+                (None, Some(around)) => surroundings(rows, tip, around, &wanted).map(Ok),
+                _ if args.all => every(rows, tip, &wanted).map(Ok),
+                _ => path(rows, tip, &wanted),
             };
             match page? {
                 Ok(page) => page.completed(rows, &wanted.view, tip).map(Ok),
@@ -79,6 +84,7 @@ pub(super) async fn show(app: &App, asker: &Asker, args: ShowArgs) -> Result<Com
         window_inside,
         all,
         unfolded,
+        whole: args.node.is_some(),
     };
     Ok(CommandOutcome::Shown(shown))
 }
@@ -101,6 +107,8 @@ fn next_page(tree: &str, args: &ShowArgs, view: &ViewName, from: &str) -> String
 /// What a page is to hold.
 struct Wanted {
     view: ViewName,
+    /// The only node of the page.
+    node: Option<NamedNode>,
     from: Option<NamedNode>,
     around: Option<PositionId>,
     depth: Option<u32>,
@@ -269,6 +277,18 @@ fn every(rows: &dyn TreeReader, tip: PositionId, wanted: &Wanted) -> Result<Page
     Ok(Page { nodes, next, is_last: !more, is_cut, ..Page::default() })
 }
 
+/// One node, in the version that was named.
+fn alone(
+    rows: &dyn TreeReader,
+    tip: PositionId,
+    node: &NamedNode,
+    wanted: &Wanted,
+) -> Result<Page, RowError> {
+    let at = position(rows, node.position)?;
+    let shown = Reader::read(rows, &wanted.view, tip)?.at(&at, node.node)?;
+    Ok(Page { nodes: vec![shown], ..Page::default() })
+}
+
 /// Levels above and below a node that are shown around it.
 const LEVELS: u32 = 3;
 
@@ -419,6 +439,7 @@ impl<'a> Reader<'a> {
             pending: pending.is_some(),
             spans,
             media: BlobShown::of(&row.node.content),
+            calls: ToolCallShown::of(&row.node.content),
             text: pending.unwrap_or_else(|| row.node.said().into_owned()),
             bookmark: bookmark.as_text().map(str::to_owned),
             tags: Vec::new(),

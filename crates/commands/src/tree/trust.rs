@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use loom::call_lines::whole_call_lines;
 use loom::content::whole_text;
 use loom::path::ViewOverrides;
 use loom::render::{Passage, tip, window};
@@ -107,10 +108,10 @@ fn confirm(app: &App, nodes: &[NodeRow], yes: bool) -> Result<(), CommandError> 
 fn with_text(row: &NodeRow) -> Vec<String> {
     let said = whole_text(&row.node.content);
     let calls = row.node.content.iter().filter_map(|block| match block {
-        Block::ToolCall { name, arguments, .. } => Some(format!("calls {name} {arguments}")),
+        Block::ToolCall { name, arguments, .. } => Some(whole_call_lines(name, arguments)),
         _ => None,
     });
-    let text: Vec<String> = said.lines().map(str::to_owned).chain(calls).collect();
+    let text: Vec<String> = said.lines().map(str::to_owned).chain(calls.flatten()).collect();
     let mut lines = vec![shown(row).line()];
     let left = text.len().saturating_sub(LINES);
     let (head, rest) = text.split_at(text.len().min(LINES / 2));

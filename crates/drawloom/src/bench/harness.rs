@@ -82,7 +82,8 @@ impl Harness {
     /// `tree show --limit 50`: the last screen of the path, with counts and drift marks.
     pub(super) async fn screen(&self, tree: TreeId) -> Result<TreeShown, CommandError> {
         let tree = TreeArg { tree: tree.to_string(), view: ViewArg::default() };
-        let show = ShowArgs { tree, all: false, depth: None, around: None, from: None, limit: SCREEN };
+        let show =
+            ShowArgs { tree, all: false, depth: None, around: None, node: None, from: None, limit: SCREEN };
         match self.app.run(&self.asker, Command::Tree(TreeCommand::Show(show))).await? {
             CommandOutcome::Shown(shown) => Ok(shown),
             _ => Err(failed("show a tree", "another answer than asked for")),

@@ -12,6 +12,7 @@ use text::bytes::size;
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::calls;
 use super::columns::{moment, word, wrapped};
 use super::context::about;
 use super::siblings::glimpse;
@@ -256,6 +257,10 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
         out += &wrapped(&to.dim(&head), "", to);
         for line in to.text(question).lines() {
             let _ = writeln!(out, "> {line}");
+        }
+        let whole = format!("drawloom tree show {} --around {short_id}", exchange.tree);
+        for line in calls::lines(&exchange.calls, "", &whole, to) {
+            let _ = writeln!(out, "{line}");
         }
         let answer = answer.as_deref().map_or_else(|| to.dim("(no answer)").into(), |answer| to.text(answer));
         let cut = if exchange.cut { to.dim(CUT_OFF) } else { String::new() };

@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use commands::results::tree::{NodeShown, StoredText, TreeShown};
+use loom::call_lines::whole_call_lines;
 use loom::{AuthorKind, PositionId, PositionKind};
+use text::terminal::visible;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::authors::letter;
 use super::columns::{count, cut, wrapped};
-use super::tree::{author, marks, remark};
-use super::{OutputStyle, RenderedOutcome};
+use super::tree::{author, ended, marks, remark};
+use super::{OutputStyle, RenderedOutcome, calls};
 
 /// Characters of a text that are shown of it where no terminal says how many it has room for.
 const FIRST_WORDS: usize = 200;
@@ -23,6 +25,9 @@ const FIRST_WORDS: usize = 200;
 const MAX_INDENT: usize = 8;
 
 pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
+    if let ([node], true) = (&found.nodes[..], found.whole) {
+        return RenderedOutcome::new(whole(node, to));
+    }
     let mut out = String::new();
     aside(&mut out, "head, sent first", found.head.as_ref(), to);
     if found.all {
@@ -46,6 +51,39 @@ pub(super) fn show(found: &TreeShown, to: OutputStyle) -> RenderedOutcome {
     let nothing = (to.terminal && out.is_empty() && cut.is_none()).then(|| nothing.to_owned());
     let more = found.more.iter().map(|command| format!("more: `{}`", to.line(command)));
     RenderedOutcome::new(out).noting(cut.into_iter().chain(nothing).chain(more))
+}
+
+/// A node with all that it says: who wrote it and what is worth knowing, its text, its calls, and what stands beside it.
+fn whole(node: &NodeShown, to: OutputStyle) -> String {
+    let most = mostly_by(node);
+    let sign = to.by(most, letter(most));
+    let forgotten = if node.purged { to.dim(" · (forgotten)") } else { String::new() };
+    let marks = to.dim(&marks(node, None));
+    let head = format!("{sign} {}  {}{marks}{forgotten}", node.short_id, author(node, to));
+    let mut out = wrapped(&head, "", to);
+    if !node.text.is_empty() {
+        let _ = write!(out, "\n{}", ended(&node.text, to));
+    }
+    for call in &node.calls {
+        out.push('\n');
+        for line in whole_call_lines(&call.tool, &call.arguments) {
+            let _ = writeln!(out, "{}", visible(&line));
+        }
+    }
+    let beside = beside(node, to);
+    if !beside.is_empty() {
+        let _ = writeln!(out, "\n{}", beside.join("\n"));
+    }
+    out
+}
+
+/// Pictures and sounds of a node, and remarks on it.
+fn beside(node: &NodeShown, to: OutputStyle) -> Vec<String> {
+    let media = node.media.iter().map(|shown| {
+        let name = loom::content::blob_name(shown.blob);
+        to.dim(&format!("[{} {name}]", to.line(&shown.mime)))
+    });
+    media.chain(node.annotations.iter().map(|shown| remark(shown, to))).collect()
 }
 
 /// A text that stands beside the passages.
@@ -91,16 +129,16 @@ pub(super) fn passage(
     let sign = to.by(most, letter(most));
     let _ = writeln!(out, "{}", cut(&format!("{before}{sign} {}  {words}", node.short_id), to));
     // What stands before its first line goes on beside the others.
-    let beside = |c| if matches!(c, '├' | '│') { '│' } else { ' ' };
-    let beside: String = before.chars().map(beside).collect();
+    let rail = |c| if matches!(c, '├' | '│') { '│' } else { ' ' };
+    let rail: String = before.chars().map(rail).collect();
     let about = format!("{}{}", author(node, to), to.dim(&marks(node, above)));
-    out.push_str(&wrapped(&about, &format!("{beside}  "), to));
-    let media = node.media.iter().map(|shown| {
-        let name = loom::content::blob_name(shown.blob);
-        to.dim(&format!("[{} {name}]", to.line(&shown.mime)))
-    });
-    for line in media.chain(node.annotations.iter().map(|shown| remark(shown, to))) {
-        let _ = writeln!(out, "{}", cut(&format!("{beside}  {line}"), to));
+    out.push_str(&wrapped(&about, &format!("{rail}  "), to));
+    let show = format!("drawloom tree show TREE --node {}", node.short_id);
+    for line in calls::lines(&node.calls, &format!("{rail}  "), &show, to) {
+        let _ = writeln!(out, "{line}");
+    }
+    for line in beside(node, to) {
+        let _ = writeln!(out, "{}", cut(&format!("{rail}  {line}"), to));
     }
 }
 

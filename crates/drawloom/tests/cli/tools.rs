@@ -393,7 +393,9 @@ fn answers_that_only_call_tools_leave_no_empty_lines_where_the_text_is_read() {
     chat(&world, "Where is weave?");
     let project = text(&world.path("project"));
     let log = world.ok(&["--workspace", &project, "log"]);
-    assert!(log.ends_with("> Where is weave?\n\nLet me look.\n\nIn main.rs.\n\n"), "{log:?}");
+    let called = "calls list {\"path\":\".\"}\ncalls read {\"path\":\"src/main.rs\"}\ncalls read {\"path\":\"README.md\"}";
+    let answered = format!("> Where is weave?\n{called}\n\nLet me look.\n\nIn main.rs.\n\n");
+    assert!(log.ends_with(&answered), "{log:?}");
     let (_, trees) = world.json(&["tree", "list"]);
     let path = world.ok(&["tree", "text", trees["trees"][0]["short_id"].as_str().unwrap()]);
     assert_eq!(path, "Where is weave?\n\nLet me look.\n\nIn main.rs.");

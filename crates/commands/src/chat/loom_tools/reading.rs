@@ -262,7 +262,15 @@ fn outline(agent: &LoomAgent, place: &CallPlace, asked: &TreeArguments) -> Resul
 }
 
 fn show(at: &TreePlace) -> ShowArgs {
-    ShowArgs { tree: at.arg(), all: false, depth: None, around: None, from: None, limit: PASSAGES }
+    ShowArgs {
+        tree: at.arg(),
+        all: false,
+        depth: None,
+        around: None,
+        node: None,
+        from: None,
+        limit: PASSAGES,
+    }
 }
 
 fn shown(agent: &LoomAgent, args: ShowArgs) -> Result<TreeShown, String> {

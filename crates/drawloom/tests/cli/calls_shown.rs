@@ -1,0 +1,82 @@
+//! The record shows what was called: in `tree show`, in the last exchanges, and one node with all that it says.
+
+use serde_json::json;
+
+use crate::exec::{exec, world};
+use crate::file_tools::say;
+use crate::tools::{calls, chat, nodes};
+use crate::world::World;
+
+fn shown(world: &World, more: &[&str]) -> String {
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap().to_owned();
+    world.ok(&[&["tree", "show", &tree], more].concat())
+}
+
+#[test]
+fn calls_stand_beneath_the_answer_that_holds_them() {
+    let long = format!("true\n{}printf 'out\\n%.0s' 1 2 3\n", "# step\n".repeat(7));
+    let content = "One.\n".repeat(90);
+    let world = world(&[
+        calls(&json!([
+            exec("printf 'a\u{1b}[2J' > made.txt; seq 1 90"),
+            {"name": "write", "arguments": {"content": content, "path": "notes.md"}},
+        ])),
+        calls(&json!([exec(&long)])),
+        json!({"text": "Done."}),
+    ]);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+
+    for more in [&[][..], &["--all"]] {
+        let drawn = shown(&world, more);
+        for line in [
+            "calls exec",
+            "  $ printf 'a␛[2J' > made.txt; seq 1 90",
+            r#"calls write {"path":"notes.md","content":"One.\n"#,
+            "  $ true",
+            "  … 6 more lines: `drawloom tree show TREE --node ",
+        ] {
+            assert!(
+                drawn.lines().any(|shown| shown.trim_start().starts_with(line.trim_start())),
+                "{line}: {drawn}"
+            );
+        }
+    }
+    let nodes = nodes(&world);
+    let made = &nodes[1]["calls"];
+    assert_eq!(made[0]["arguments"]["command"], "printf 'a\u{1b}[2J' > made.txt; seq 1 90");
+    assert_eq!((&made[1]["number"], &made[1]["tool"]), (&json!(1), &json!("write")));
+    assert!(nodes[0]["calls"].is_null(), "{nodes:?}");
+
+    // One node has all that it says.
+    let id = |at: usize| nodes[at]["short_id"].as_str().unwrap().to_owned();
+    let whole = shown(&world, &["--node", &id(1)]);
+    assert!(
+        whole.contains("\ncalls write {\"path\":\"notes.md\"}\n  content:\n    One.\n    One.\n"),
+        "{whole}"
+    );
+    assert_eq!(whole.matches("    One.\n").count(), 90);
+    let result = nodes.iter().position(|node| node["author"] == "exec").unwrap();
+    let whole = shown(&world, &["--node", &id(result)]);
+    assert!(whole.contains("\n1\n2\n3\n") && whole.contains("\n89\n90\n"), "{whole}");
+    assert!(!whole.contains("Do it."), "{whole}");
+
+    let told = say(&world, "/history").out;
+    let [before, after] = ["calls exec\n  $ printf 'a␛[2J' > made.txt; seq 1 90\ncalls write", "Done."];
+    let at = |words: &str| told.find(words).unwrap_or_else(|| panic!("{words}: {told}"));
+    assert!(at("> Do it.") < at(before) && at(before) < at(after), "{told}");
+    let (_, trees) = world.json(&["tree", "list"]);
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap();
+    for (format, indent) in [("text", ""), ("markdown", "    ")] {
+        let file = world.path(format);
+        world.ok(&["tree", "export", tree, "--format", format, "-o", file.to_str().unwrap()]);
+        let written = std::fs::read_to_string(file).unwrap();
+        let call = format!(
+            "{indent}calls exec\n{indent}  $ printf 'a␛[2J' > made.txt; seq 1 90\n{indent}calls write"
+        );
+        assert!(written.contains(&call), "{written}");
+    }
+    let (_, log) = world.json(&["--workspace", world.path("project").to_str().unwrap(), "log"]);
+    assert_eq!(log["exchanges"][0]["calls"].as_array().unwrap().len(), 3, "{log}");
+}
