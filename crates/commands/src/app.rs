@@ -76,6 +76,8 @@ pub struct Workspace {
     pub accepted: Accepted,
     /// By which it is judged which folders may be workspaces.
     pub surroundings: Option<DiscoveryContext>,
+    /// How to work where one is; none where a notice of this call said it.
+    pub advice: Option<String>,
 }
 
 /// What commands work on: the services of an open home, and what an invocation of the program chose.

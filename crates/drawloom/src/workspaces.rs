@@ -14,11 +14,12 @@ use store::{Principal, Store, StoreError};
 use text::bytes::size;
 use text::mask::Masker;
 use text::terminal::one_line;
+use workspace::discovery::check_writable_root;
 use workspace::trust::{
     Accepted, InventoryChange, KEPT_BYTES, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason,
     WorkspaceId, WorkspaceOrigin, decide,
 };
-use workspace::{Root, StoreGuard};
+use workspace::{Root, StoreGuard, canonical};
 
 use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
@@ -40,7 +41,39 @@ fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
         root: None,
         accepted: Accepted::default(),
         surroundings: Some(paths.surroundings()),
+        advice: Some(match &chosen.git_top {
+            Some(git_top) => in_repository(git_top),
+            None => in_plain_folder(paths),
+        }),
     }
+}
+
+/// How to work in a git repository that is no workspace; its top is named, as the working directory may be below it.
+fn in_repository(git_top: &Path) -> String {
+    let trust = format!("drawloom workspace trust {}", quoted(&git_top.to_string_lossy()));
+    format!("`--workspace .` works in the folder you are in, and `{trust}` makes the repository found")
+}
+
+/// How to work where no git repository is; what may be no workspace is not recommended.
+fn in_plain_folder(paths: &InvocationPaths) -> String {
+    let here = std::env::current_dir().ok();
+    let may_be =
+        here.is_some_and(|here| check_writable_root(&canonical(&here), &paths.surroundings()).is_ok());
+    let advice = match may_be {
+        true => "`--workspace .` works in this folder, and an AGENTS.md in it makes it one",
+        false => "`--workspace DIR` works in a folder of its own",
+    };
+    advice.to_owned()
+}
+
+/// What is done about a git work tree that is no workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RepositoryChoice {
+    Works,
+    /// Its owner said no, now or before, or it cannot be one.
+    Passed,
+    /// A notice says how to work there.
+    Told,
 }
 
 /// The paths of a call, with what its owner chose.
@@ -78,31 +111,33 @@ impl WorkspaceLoading<'_> {
         paths: &InvocationPaths,
         offers: bool,
     ) -> Result<(Workspace, InvocationPaths), CommandError> {
-        let paths = match paths.workspace()?.git_top {
-            Some(git_top) if self.chooses(&git_top, offers).await? => paths.choosing(git_top),
-            _ => paths.clone(),
+        let git_top = paths.workspace()?.git_top;
+        let choice = match &git_top {
+            Some(git_top) => self.choice(git_top, offers).await?,
+            None => RepositoryChoice::Passed,
         };
-        Ok((self.load_chosen(&paths).await?, paths))
+        let works = git_top.filter(|_| choice == RepositoryChoice::Works);
+        let paths = works.map_or_else(|| paths.clone(), |git_top| paths.choosing(git_top));
+        let mut workspace = self.load_chosen(&paths).await?;
+        workspace.advice.take_if(|_| choice == RepositoryChoice::Told);
+        Ok((workspace, paths))
     }
 
-    /// Whether the owner chooses, asked now, to work in a git work tree that is no workspace.
-    async fn chooses(&self, git_top: &Path, offers: bool) -> Result<bool, CommandError> {
-        let Ok(root) = Root::open(git_top, self.guard) else { return Ok(false) };
+    /// What the owner chooses, asked now, about a git work tree that is no workspace.
+    async fn choice(&self, git_top: &Path, offers: bool) -> Result<RepositoryChoice, CommandError> {
+        let Ok(root) = Root::open(git_top, self.guard) else { return Ok(RepositoryChoice::Passed) };
         let id = WorkspaceId::of(&root);
         if answered(self.store, &Principal::Owner, &id).await?.is_some_and(|said| said.id == id) {
-            return Ok(false);
+            return Ok(RepositoryChoice::Passed);
         }
         let shown = one_line(&git_top.to_string_lossy()).into_owned();
-        let notice = || {
-            let trust = format!("drawloom workspace trust {}", quoted(&git_top.to_string_lossy()));
-            self.person.notice(&format!(
-                "nothing is read from the git repository {shown}: `--workspace .` works in the folder you are in, and \
-                 `{trust}` makes the repository found"
-            ));
+        let told = || {
+            let advice = in_repository(git_top);
+            self.person.notice(&format!("nothing is read from the git repository {shown}: {advice}"));
+            Ok(RepositoryChoice::Told)
         };
         if !offers {
-            notice();
-            return Ok(false);
+            return told();
         }
         let looked = InspectedFolder::of(root);
         let mut lines = vec![format!(
@@ -118,12 +153,9 @@ impl WorkspaceLoading<'_> {
         lines.push(format!(
             "The answer is kept; `drawloom workspace trust {named}` and `untrust {named}` change it."
         ));
-        let Some(yes) = self.person.answer(&lines, "Work there?") else {
-            notice();
-            return Ok(false);
-        };
+        let Some(yes) = self.person.answer(&lines, "Work there?") else { return told() };
         self.keep(&looked, if yes { TrustAnswer::Trust } else { TrustAnswer::Distrust }).await;
-        Ok(yes)
+        Ok(if yes { RepositoryChoice::Works } else { RepositoryChoice::Passed })
     }
 
     async fn keep(&self, looked: &InspectedFolder, answer: TrustAnswer) {

@@ -139,6 +139,8 @@ mod models;
 mod narrow;
 #[path = "cli/no_restrict.rs"]
 mod no_restrict;
+#[path = "cli/not_run.rs"]
+mod not_run;
 #[path = "cli/package_caches.rs"]
 mod package_caches;
 #[path = "cli/paging.rs"]

@@ -8,6 +8,7 @@ mod config;
 mod file_changes;
 mod limits;
 mod next_place;
+mod not_run;
 mod result_lines;
 mod written_files;
 
@@ -203,6 +204,7 @@ impl Turn<'_> {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
                 self.end_lost_calls(&held, tree).await;
+                self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
                     self.tell_written(tools, tree).await;
                 }
@@ -411,8 +413,12 @@ impl Turn<'_> {
                 Ok(generated) if generated.error.is_none() => generated,
                 ended => break ended,
             };
-            let Some(registry) = &config.tools else { break Ok(generated) };
-            let Some(node) = generated.nodes.first().map(|node| node.id) else { break Ok(generated) };
+            let node = generated.nodes.first().map(|node| node.id);
+            let Some(registry) = &config.tools else {
+                self.tell_not_offered(tree, node).await;
+                break Ok(generated);
+            };
+            let Some(node) = node else { break Ok(generated) };
             let (view, call, next) = (&written.view, &call, &next);
             let place = CallSite { held, tree, view, call, config, spending: turn, next };
             match self.run_calls(&place, registry, node, limits).await {

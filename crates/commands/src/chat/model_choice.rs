@@ -37,6 +37,15 @@ impl Conversation {
         Ok(self.config(app).await?.model.info())
     }
 
+    /// That the model has no tools, as there is no workspace here.
+    ///
+    /// # Errors
+    /// As [`Self::model`].
+    pub async fn without_workspace(&mut self, app: &App) -> Result<Option<String>, CommandError> {
+        let info = self.model(app).await?.clone();
+        Ok(tools::without_workspace(app, self.agent(), self.session_type(), &info))
+    }
+
     /// The request that would be sent now.
     ///
     /// # Errors
@@ -158,7 +167,7 @@ impl Conversation {
         })
     }
 
-    fn session_type(&self) -> SessionType {
+    pub(super) fn session_type(&self) -> SessionType {
         match self.chosen.kind {
             SessionKind::Main => SessionType::Main,
             SessionKind::Temporary => SessionType::Private,

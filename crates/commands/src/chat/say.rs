@@ -14,7 +14,7 @@ use model::ModelPlace;
 use store::CallId;
 
 use super::session_settings::SeenSession;
-use super::{Conversation, position};
+use super::{Conversation, position, tools};
 use crate::app::App;
 use crate::egress_notice;
 use crate::error::CommandError;
@@ -116,6 +116,11 @@ impl Conversation {
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &left_out {
             app.frontend.note(&format!("{name} is left out: {why}"));
+        }
+        if self.is_single()
+            && let Some(why) = tools::without_workspace(app, self.agent(), self.session_type(), &info)
+        {
+            app.frontend.note(&why);
         }
         let before = if self.seen.is_some() { self.entered_before(app, asker).await? } else { None };
         if before.is_none() || self.anew {

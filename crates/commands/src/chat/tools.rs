@@ -101,6 +101,29 @@ fn has_folder(app: &App) -> bool {
     app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir())
 }
 
+/// That an agent has no tools, as there is no workspace here; none where it has some, or would have none in one either.
+pub(super) fn without_workspace(
+    app: &App,
+    agent: &str,
+    session: SessionType,
+    model: &ModelInfo,
+) -> Option<String> {
+    let configured = app.settings.agents.get(agent);
+    let is_named = configured.is_some_and(|agent| agent.tools.is_some());
+    let takes = session != SessionType::Isolated && model.tools && has_room(model);
+    if has_folder(app) || is_named || !takes {
+        return None;
+    }
+    let permitted = configured.is_some_and(|agent| loom_tools::names(agent).next().is_some());
+    let tools = if permitted { "no tools but those of its permissions" } else { "no tools" };
+    Some(format!("no workspace here: the model has {tools}{}", advice(app)))
+}
+
+/// How to work where one is, behind what is said of it.
+fn advice(app: &App) -> String {
+    app.workspace.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default()
+}
+
 /// Why a list of tools does not name one that comes with a permission.
 pub(crate) fn named_without_permission(agent: &str, tool: &str, key: &str) -> String {
     format!(
@@ -268,10 +291,7 @@ pub(crate) fn scope(
     let root = folder.and_then(|folder| match Root::open(&folder, &app.guard) {
         Ok(root) => Some(root),
         Err(error) => {
-            app.frontend.note(&format!(
-                "tools find no workspace: {error}; `--workspace .` works where you are, and `drawloom workspace trust .` makes \
-                 a git repository found"
-            ));
+            app.frontend.note(&format!("tools find no workspace: {error}{}", advice(app)));
             None
         }
     });

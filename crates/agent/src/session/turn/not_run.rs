@@ -1,0 +1,96 @@
+//! Calls that were never run, told to their owner: of a turn that ended before they began, and of an answer for which no
+//! tools were offered. A request says of each that it was not run ([`context`]).
+
+use loom::{Ascent, Block, NodeId, NodeRow, Role, RowError, TreeId, TreeReader, ViewName, resolve};
+use store::Principal;
+
+use super::Turn;
+use crate::event::SessionEvent;
+
+impl Turn<'_> {
+    /// Tells which calls of the answer at which a view stands were never started. What cannot be read is said by the
+    /// request.
+    pub(super) async fn tell_not_run(&self, tree: TreeId, view: &ViewName) {
+        let in_view = view.clone();
+        let read = move |rows: &dyn TreeReader| not_run(rows, &in_view);
+        match self.runtime.read(&Principal::Owner, tree, read).await {
+            Ok(tools) if tools.is_empty() => {}
+            Ok(tools) => self
+                .log
+                .push(SessionEvent::notice(format!("{} (the turn ended before)", calls_not_run(&tools)))),
+            Err(error) => tracing::debug!(%error, "calls that were not run are not known"),
+        }
+    }
+
+    /// Tells which tools an answer calls for which none were offered.
+    pub(super) async fn tell_not_offered(&self, tree: TreeId, answer: Option<NodeId>) {
+        let Some(answer) = answer else { return };
+        let read = move |rows: &dyn TreeReader| Ok(rows.node(answer)?.as_ref().map(called));
+        let calls = self.runtime.read(&Principal::Owner, tree, read).await.ok().flatten().unwrap_or_default();
+        let tools: Vec<String> = calls.into_iter().map(|(_, tool)| tool).collect();
+        if !tools.is_empty() {
+            let told = format!("{}: no tools are offered here", calls_not_run(&tools));
+            self.log.push(SessionEvent::notice(told));
+        }
+    }
+}
+
+/// The tools of calls at the end of a view that were never started and have no result.
+fn not_run(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<String>, RowError> {
+    let mut results = Vec::new();
+    for position in Ascent::new(rows, loom::render::tip(rows, view)?) {
+        let position = position?;
+        if !matches!(position.role, Some(Role::Tool | Role::Assistant)) {
+            break;
+        }
+        let Some(row) = rows.node(resolve::shown(rows, view, position.id)?)? else { break };
+        if position.role == Some(Role::Tool) {
+            results.extend(row.node.content.iter().filter_map(|block| match block {
+                Block::ToolResult { call_id, .. } => Some(call_id.clone()),
+                _ => None,
+            }));
+            continue;
+        }
+        let started = rows.started_calls(position.id.original())?;
+        let mut tools = Vec::new();
+        for (number, (id, tool)) in (0..).zip(called(&row)) {
+            match results.iter().position(|result| *result == id) {
+                Some(at) => drop(results.swap_remove(at)),
+                None if started.contains(&number) => {}
+                None => tools.push(tool),
+            }
+        }
+        return Ok(tools);
+    }
+    Ok(Vec::new())
+}
+
+/// The calls of an answer: the id of each, and the tool that is meant.
+fn called(row: &NodeRow) -> Vec<(String, String)> {
+    let calls = row.node.content.iter().filter_map(|block| match block {
+        Block::ToolCall { id, name, arguments } => {
+            Some((id.clone(), context::tools::unwrapped(name, arguments).0.to_owned()))
+        }
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// How many calls were not run, and of which tools.
+fn calls_not_run(tools: &[String]) -> String {
+    let were = if tools.len() == 1 { "call was" } else { "calls were" };
+    let names: Vec<_> = tools.iter().map(|tool| text::terminal::one_line(tool)).collect();
+    format!("{} {were} not run: {}", tools.len(), names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_and_named() {
+        assert_eq!(calls_not_run(&["exec".to_owned()]), "1 call was not run: exec");
+        let two = ["exec".to_owned(), "wr\nite".to_owned()];
+        assert_eq!(calls_not_run(&two), "2 calls were not run: exec, wr␊ite");
+    }
+}
