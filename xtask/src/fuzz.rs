@@ -22,8 +22,11 @@ const AT_ONCE: usize = 2;
 /// Bytes of one input. Larger ones find nothing more in readers with bounds this small, and take longer.
 const MOST_BYTES: u32 = 4096;
 
-/// Fuzzes the targets named, or all of them, for so many seconds each.
+/// Fuzzes the targets named, or all of them, for so many seconds each; with `--no-run` they are built.
 pub(crate) fn run(names: &[String], seconds: Option<u64>) -> Result<()> {
+    if matches!(names, [only] if only == "--no-run") {
+        return build().map(drop);
+    }
     let known = targets()?;
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
         bail!("there is no fuzz target `{unknown}`: name one of {}", known.join(", "));

@@ -85,6 +85,7 @@ fn usage() {
     say(
         "cargo xtask fuzz [TARGET...]          every fuzz target for DRAWLOOM_FUZZ_SECONDS (60), two at a time",
     );
+    say("                                      (--no-run builds them)");
     say("cargo xtask instructions [--bless]    instructions of core paths against their baseline");
     say("cargo xtask catalogue [URL | --file FILE] [--month YYYY-MM] [--add]");
     say("                                      the catalogue of models against a public list");

@@ -573,7 +573,7 @@ fn a_file_that_became_a_folder_is_among_the_changed_files() {
 /// A command of the owner's behind a line of a shell that was run before it.
 fn behind(world: &World, line: &str, arguments: &[&str]) -> std::process::Output {
     let command = world.command(arguments);
-    let mut shell = std::process::Command::new("/bin/sh");
+    let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", &format!("{line}; exec \"$@\""), "-"])
         .arg(command.get_program())
