@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn calls_are_bounded_and_hide_no_control_character() {
         let exec = ("exec", json!({"command": "cargo test\u{1b}[2J\tx\r"}));
-        assert_eq!(drawn(&[exec.clone()], None), ["  calls exec", "    $ cargo test␛[2J␉x␍"]);
+        assert_eq!(drawn(std::slice::from_ref(&exec), None), ["  calls exec", "    $ cargo test␛[2J␉x␍"]);
         let long = drawn(&[("exec", json!({"command": "ls\n".repeat(12)}))], None);
         assert_eq!((long.len(), &*long[4]), (5, "    … 9 more lines: `WHOLE`"));
         let long = drawn(&[("exec", json!({"command": "é".repeat(900)}))], None);
