@@ -7,8 +7,8 @@ use loom::{
 };
 use store::home::{DATABASE, HomeDir};
 use store::{
-    AttachedWrites, CallEnd, Claim, FileChange, Guard, LIST_PAGE, LeaseOwner, Principal, RunningCall,
-    StoreError, all_pages,
+    AttachedWrites, CallEnd, Claim, FileChange, FileState, Guard, LIST_PAGE, LeaseOwner, Principal,
+    RunningCall, StoreError, all_pages,
 };
 use tools::LeftFile;
 use workspace::StoreGuard;
@@ -157,7 +157,11 @@ impl Runtime {
 
 /// A file that a change was about to change.
 pub fn left_by(change: FileChange) -> LeftFile {
-    let known = [change.before.blob(), change.after.blob()].into_iter().flatten().collect();
+    let digest = |state: FileState| match state {
+        FileState::Large { stamp, .. } => Some(stamp),
+        other => other.blob(),
+    };
+    let known = [change.before, change.after].into_iter().filter_map(digest).collect();
     LeftFile { root: change.root, path: change.path, known }
 }
 

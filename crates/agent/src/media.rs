@@ -136,18 +136,6 @@ impl Runtime {
         self.with_blobs(move |blobs| blobs.get(blob)).await
     }
 
-    /// The bytes of a blob that has at most so many; none of a larger one.
-    ///
-    /// # Errors
-    /// As [`Runtime::read_blob`].
-    pub async fn read_small_blob(&self, blob: Digest, bytes: u64) -> Result<Option<Vec<u8>>, AgentError> {
-        let read = move |blobs: &Blobs| match blobs.size(blob)? {
-            Some(size) if size > bytes => Ok(None),
-            _ => blobs.get(blob).map(Some),
-        };
-        self.with_blobs(read).await
-    }
-
     /// Works on the blobs, on a thread that may wait for the device.
     pub(crate) async fn with_blobs<T: Send + 'static>(
         &self,

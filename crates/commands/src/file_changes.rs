@@ -58,16 +58,17 @@ const NO_LONGER_KEPT: &str = "its bytes are no longer kept (limits.kept_files, l
 
 /// Why what stood at a path cannot come back; none where it can: nothing, a folder, or bytes that are kept.
 async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<String>, CommandError> {
+    match state {
+        FileState::Unknown => return Ok(Some("its bytes were not kept".to_owned())),
+        FileState::Large { bytes, .. } => {
+            let size = text::bytes::size(bytes);
+            return Ok(Some(format!("a file of {size}, whose bytes are not kept")));
+        }
+        _ => {}
+    }
     let Some(blob) = state.blob() else { return Ok(None) };
-    if !app.runtime.store.shows_blob(&asker.principal, blob).await? {
-        return Ok(Some(NO_LONGER_KEPT.to_owned()));
-    }
-    if blob == Digest::of(::tools::NOT_KEPT) {
-        return Ok(Some("its bytes were not kept".to_owned()));
-    }
-    let bytes = app.runtime.read_small_blob(blob, ::tools::MAX_UNKEPT_TEXT).await?.unwrap_or_default();
-    let told = |size: &str| format!("a file of {size}, whose bytes are not kept");
-    Ok(::tools::unkept_size(&bytes).map(told))
+    let is_kept = app.runtime.store.shows_blob(&asker.principal, blob).await?;
+    Ok((!is_kept).then(|| NO_LONGER_KEPT.to_owned()))
 }
 
 /// Lines of differences that are shown before a question.

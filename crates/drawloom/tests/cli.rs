@@ -225,6 +225,8 @@ mod typing;
 mod unanswered;
 #[path = "cli/undo_kills.rs"]
 mod undo_kills;
+#[path = "cli/undo_states.rs"]
+mod undo_states;
 #[path = "cli/undo_walls.rs"]
 mod undo_walls;
 #[path = "cli/untrusting.rs"]

@@ -28,6 +28,13 @@ pub enum FileState {
     Link {
         target: Digest,
     },
+    /// A file that is not known to be what a command left: nothing is given back over it.
+    Unknown,
+    /// A file that is too large to be kept: its size in bytes, and the digest of the stamp by which it is known.
+    Large {
+        bytes: u64,
+        stamp: Digest,
+    },
 }
 
 impl FileState {
@@ -35,7 +42,7 @@ impl FileState {
     pub const fn blob(self) -> Option<Digest> {
         match self {
             Self::File { blob, .. } | Self::Link { target: blob } => Some(blob),
-            Self::Absent | Self::Folder { .. } => None,
+            Self::Absent | Self::Folder { .. } | Self::Unknown | Self::Large { .. } => None,
         }
     }
 
@@ -153,11 +160,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_was_written_without_its_mode_is_read() {
+    fn each_state_is_read_as_it_was_written_and_a_folder_also_without_its_mode() {
         let read = |text: &str| serde_json::from_str::<FileState>(text).unwrap();
         assert_eq!(read(r#"{"is":"folder"}"#), FileState::Folder { mode: None });
         let link = FileState::Link { target: Digest::of(b"elsewhere") };
-        for state in [FileState::Absent, FileState::Folder { mode: Some(0o750) }, link] {
+        let large = FileState::Large { bytes: 11 << 20, stamp: Digest::of(b"its stamp") };
+        let folder = FileState::Folder { mode: Some(0o750) };
+        for state in [FileState::Absent, folder, link, FileState::Unknown, large] {
             assert_eq!(read(&serde_json::to_string(&state).unwrap()), state);
         }
     }

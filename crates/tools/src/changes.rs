@@ -23,8 +23,7 @@ pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
 pub(crate) use edit::{FileEdit, FoundFile, apply, difference, found, told_miss};
 pub(crate) use missing_folders::MissingFolders;
-pub(crate) use path::unkept_text;
-pub use path::{MAX_UNKEPT_TEXT, give_back, remove_unkept, unkept_digest, unkept_size};
+pub use path::{give_back, remove_unkept, unkept_digest};
 pub use recovery::{LeftFile, recover_files};
 pub use seen_files::{SeenFiles, WrittenFile};
 pub(crate) use seen_files::{changed_since, first_lines};
@@ -50,6 +49,13 @@ pub enum FileContent<'a> {
     /// A symbolic link and the path it leads to.
     Link {
         target: &'a [u8],
+    },
+    /// A file that is not known to be what a command left.
+    Unknown,
+    /// A file that is too large to be kept: its size in bytes, and [`unkept_digest`] of its stamp.
+    Large {
+        bytes: u64,
+        stamp: Digest,
     },
 }
 

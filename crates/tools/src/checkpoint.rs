@@ -27,7 +27,6 @@ use model::Cancel;
 use serde::{Deserialize, Serialize};
 use workspace::{FileStamp, Root};
 
-pub use difference::NOT_KEPT;
 pub(crate) use difference::{CommandChange, Differences, StoodState};
 use index::{Index, IndexFile};
 use pack::{Pack, Place};

@@ -23,12 +23,11 @@ mod web;
 
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, MAX_UNKEPT_TEXT, OwnPaths, PlannedChange, SeenFiles,
-    WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
-    unkept_size,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SeenFiles, WrittenFile,
+    give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
 };
 pub use checkpoint::{
-    CheckpointRules, Checkpoints, NOT_KEPT, RootCheckpoints, RootRecords, records_with, remove_records,
+    CheckpointRules, Checkpoints, RootCheckpoints, RootRecords, records_with, remove_records,
     remove_records_of,
 };
 pub use command_tool::CommandTool;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ::tools::NOT_KEPT;
-use loom::{Digest, TreeId};
+use loom::TreeId;
 use store::{CallId, FileState};
 
 use super::path_changes::{PathChange, by_path};
@@ -31,8 +30,8 @@ pub(crate) async fn changed_by(
     let workspace = app.workspace.folder.as_deref();
     let (mut files, mut sum) = (Vec::new(), 0);
     for path in by_path(changes) {
-        let is_file = [path.before, path.after].into_iter().any(|state| state.blob().is_some());
-        if path.before == path.after || !is_file {
+        let is_file = |state| !matches!(state, FileState::Absent | FileState::Folder { .. });
+        if path.before == path.after || !(is_file(path.before) || is_file(path.after)) {
             continue;
         }
         let lines = lines(app, &path, &mut sum).await;
@@ -47,20 +46,16 @@ pub(crate) async fn changed_by(
 
 /// Lines that came and went; none of links, of what is no text, of what is not kept, and of a file that became a folder.
 pub(super) async fn lines(app: &App, path: &PathChange, sum: &mut usize) -> Option<(usize, usize)> {
-    let unknown = Digest::of(NOT_KEPT);
     let mut sides = Vec::new();
     for state in [path.before, path.after] {
         let bytes = match state {
             FileState::Absent => Vec::new(),
-            FileState::File { blob, .. } if *sum < COMPARED_BYTES && blob != unknown => {
+            FileState::File { blob, .. } if *sum < COMPARED_BYTES => {
                 let read = app.runtime.read_blob(blob).await;
                 read.inspect_err(|error| tracing::debug!(%error, "lines of a change cannot be told")).ok()?
             }
             _ => return None,
         };
-        if ::tools::unkept_size(&bytes).is_some() {
-            return None;
-        }
         *sum += bytes.len();
         sides.push(String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?);
     }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ::tools::NOT_KEPT;
 use loom::{Digest, NodeId};
 use store::FileState;
 use text::mask::Masker;
@@ -96,7 +95,7 @@ fn key(state: FileState) -> Option<(Digest, Option<u32>)> {
     match state {
         FileState::File { mode, blob } => Some((blob, mode)),
         FileState::Link { target } => Some((target, None)),
-        FileState::Absent | FileState::Folder { .. } => None,
+        FileState::Absent | FileState::Folder { .. } | FileState::Unknown | FileState::Large { .. } => None,
     }
 }
 
@@ -110,7 +109,7 @@ async fn difference(app: &App, asker: &Asker, change: &PathChange) -> Result<Str
     let mut sides = Vec::new();
     for state in [change.before, change.after] {
         // What is not known to be the command's is shown as that, beside what stood there.
-        if state.blob() != Some(Digest::of(NOT_KEPT))
+        if state != FileState::Unknown
             && let Some(why) = not_kept(app, asker, state).await?
         {
             return Ok(format!("{}: {why}\n", name(&path)));
@@ -141,9 +140,13 @@ pub(super) fn difference_of(
             FileState::Link { .. } => {
                 let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
             }
-            FileState::Absent | FileState::File { .. } => {}
+            FileState::Unknown => {
+                let _ = writeln!(out, "{path}: what stands there is not known to be what the command left");
+            }
+            FileState::Absent | FileState::File { .. } | FileState::Large { .. } => {}
         }
     }
+    let is_known = after.0 != FileState::Unknown;
     let [before, after] = [before, after].map(FileSide::of);
     if let (Some(FileSide { mode: Some(old), .. }), Some(FileSide { mode: Some(new), .. })) =
         (&before, &after)
@@ -156,13 +159,19 @@ pub(super) fn difference_of(
         return out;
     }
     if [&before, &after].into_iter().flatten().any(|side| side.bytes.contains(&0)) {
+        if !is_known {
+            return out;
+        }
         let told = |side: &Option<FileSide<'_>>| {
             blob(side).map_or_else(|| "nothing".to_owned(), |blob| format!("bytes with SHA-256 {blob}"))
         };
         let _ = writeln!(out, "{path}: {} becomes {}", told(&before), told(&after));
         return out;
     }
-    let [before, after] = [before, after].map(|side| side.map(|side| masked(side.bytes)));
+    let [before, mut after] = [before, after].map(|side| side.map(|side| masked(side.bytes)));
+    if !is_known {
+        after = Some(String::new());
+    }
     out + &::tools::unified_diff(&path, before.as_deref(), after.as_deref())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ::tools::{FileContent, NOT_KEPT};
+use ::tools::FileContent;
 use loom::Digest;
 use store::{FileChangeId, FileState};
 use text::terminal::one_line;
@@ -125,7 +125,7 @@ impl Disk {
         } else {
             state_at(&root, &relative(&change.path)?)?
         };
-        if change.after.blob() == Some(Digest::of(NOT_KEPT)) && state != change.before {
+        if change.after == FileState::Unknown && state != change.before {
             return Err(
                 "what it became was not kept, or may be yours: /restore gives back what it was".to_owned()
             );
@@ -268,9 +268,9 @@ impl Disk {
 
 /// The stamp of a file that stands as a command made it, and whose bytes are not kept.
 fn unkept(root: &Root, change: &PathChange) -> Option<FileStamp> {
-    let FileState::File { blob, .. } = change.after else { return None };
+    let FileState::Large { stamp: digest, .. } = change.after else { return None };
     let (_, stamp) = root.stamp(&relative(&change.path).ok()?).ok()?;
-    (::tools::unkept_digest(&stamp) == blob).then_some(stamp)
+    (::tools::unkept_digest(&stamp) == digest).then_some(stamp)
 }
 
 fn relative(path: &Path) -> Result<RelativePath, String> {
@@ -306,5 +306,7 @@ const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
         FileState::File { mode, .. } => FileContent::File { mode, bytes },
         FileState::Folder { mode } => FileContent::Folder { mode },
         FileState::Link { .. } => FileContent::Link { target: bytes },
+        FileState::Unknown => FileContent::Unknown,
+        FileState::Large { bytes, stamp } => FileContent::Large { bytes, stamp },
     }
 }

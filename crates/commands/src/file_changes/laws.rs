@@ -45,6 +45,8 @@ impl Records {
             FileContent::File { mode, bytes } => FileState::File { mode, blob: keep(bytes) },
             FileContent::Folder { mode } => FileState::Folder { mode },
             FileContent::Link { target } => FileState::Link { target: keep(target) },
+            FileContent::Unknown => FileState::Unknown,
+            FileContent::Large { bytes, stamp } => FileState::Large { bytes, stamp },
         }
     }
 }

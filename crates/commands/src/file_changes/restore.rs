@@ -1,6 +1,6 @@
 //! `/restore`: a file as it was before tools changed it, whoever changed it since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, NodeId, Seq, TreeId};
@@ -144,20 +144,19 @@ async fn look(
     asker: &Asker,
     changes: Vec<PathChange>,
 ) -> Result<Vec<Result<Restored, String>>, CommandError> {
-    let mut gone = BTreeMap::new();
-    for change in &changes {
-        if let Some(why) = not_kept(app, asker, change.before).await? {
-            gone.extend(change.before.blob().map(|blob| (blob, why)));
-        }
+    let mut all = Vec::with_capacity(changes.len());
+    for change in changes {
+        let gone = not_kept(app, asker, change.before).await?;
+        all.push((change, gone));
     }
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let (tasks, workspace) = (tokio::runtime::Handle::current(), app.workspace.folder.clone());
-    let look = move |change: PathChange| {
+    let look = move |(change, gone): (PathChange, Option<String>)| {
         let target = change.before;
-        let blob = |blob: Digest| match gone.get(&blob) {
-            Some(why) => Err(format!("{}: {why}", explicit(&change.path.display().to_string()))),
-            None => tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string()),
-        };
+        if let Some(why) = gone {
+            return Err(format!("{}: {why}", explicit(&change.path.display().to_string())));
+        }
+        let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
         let (state, bytes, is_ours) = disk.stands(&change)?;
         let is_folder = state.is_folder() && target.is_folder();
@@ -172,7 +171,7 @@ async fn look(
         };
         Ok(Restored { found: Found::of(state, target), change, diff, is_ours })
     };
-    Ok(on_disk(move || changes.into_iter().map(look).collect()).await)
+    Ok(on_disk(move || all.into_iter().map(look).collect()).await)
 }
 
 /// Shows what is restored and asks, unless a yes was given.

@@ -94,7 +94,7 @@ impl VersionKind {
     pub(crate) const fn of(state: FileState) -> Self {
         match state {
             FileState::Absent => Self::Nothing,
-            FileState::File { .. } => Self::File,
+            FileState::File { .. } | FileState::Unknown | FileState::Large { .. } => Self::File,
             FileState::Folder { .. } => Self::Folder,
             FileState::Link { .. } => Self::Link,
         }

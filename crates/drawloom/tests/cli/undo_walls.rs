@@ -14,7 +14,7 @@ use crate::tools::calls;
 use crate::world::{Run, World, piped, text};
 
 /// A turn in which the model runs a command.
-fn turn(world: &World, workspace: &Path, command: &str) {
+pub(crate) fn turn(world: &World, workspace: &Path, command: &str) {
     let lines = [calls(&json!([exec(command)])), json!({"text": "Done."})];
     world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
     let run = world.run(&["--workspace", workspace.to_str().unwrap(), "chat", "-m", command]);

@@ -80,29 +80,11 @@ pub(super) fn remove_link(
     }
 }
 
-/// What stands in the place of the bytes of a file that is too large to be kept, and is known by its stamp.
-pub(crate) fn unkept_text(stamp: &FileStamp) -> String {
-    let FileStamp { id, bytes, modified, changed, .. } = stamp;
-    let size = text::bytes::size(*bytes);
-    format!("{UNKEPT}{size}{WHY_UNKEPT}{bytes} bytes, {}, {}, {modified}, {changed}.]\n", id.device, id.inode)
-}
-
-/// The digest by which such a file is known.
+/// The digest of the stamp of a file that is too large to be kept, by which it is known.
 pub fn unkept_digest(stamp: &FileStamp) -> Digest {
-    Digest::of(unkept_text(stamp).as_bytes())
+    let FileStamp { id, bytes, modified, changed, .. } = stamp;
+    Digest::of(format!("{bytes} {} {} {modified} {changed}", id.device, id.inode).as_bytes())
 }
-
-/// Longest text that [`unkept_text`] gives, in bytes.
-pub const MAX_UNKEPT_TEXT: u64 = 200;
-
-/// The size that [`unkept_text`] names, for people; none of other bytes.
-pub fn unkept_size(bytes: &[u8]) -> Option<&str> {
-    let (size, _) = str::from_utf8(bytes).ok()?.strip_prefix(UNKEPT)?.split_once(WHY_UNKEPT)?;
-    Some(size)
-}
-
-const UNKEPT: &str = "[A file of ";
-const WHY_UNKEPT: &str = ", whose bytes are not kept: ";
 
 /// Removes a file that is too large to be kept, if it has this stamp.
 ///
@@ -140,6 +122,10 @@ pub fn give_back(
 ) -> Result<(), String> {
     let failed = |error: workspace::FileError| error.to_string();
     let mode_of = |mode: Option<u32>, new: u32| mode.unwrap_or(new & !umask);
+    let is_known = |content| !matches!(content, FileContent::Unknown | FileContent::Large { .. });
+    if !(is_known(before) && is_known(after)) {
+        return Err("its bytes are not kept".to_owned());
+    }
     match (after, before) {
         (FileContent::File { bytes: now, .. }, FileContent::File { mode, bytes }) => {
             let mode = mode_of(mode, NEW_FILE);
@@ -153,14 +139,14 @@ pub fn give_back(
         }
         (FileContent::Folder { .. }, _) => root.remove_folder(path).map_err(failed)?,
         (FileContent::Link { target }, _) => remove_link(locks, root, path, target)?,
-        (FileContent::Absent, _) => {}
+        (FileContent::Absent | FileContent::Unknown | FileContent::Large { .. }, _) => {}
     }
     if before == FileContent::Absent {
         return Ok(());
     }
     make_folders_above(root, path, umask)?;
     match before {
-        FileContent::Absent => Ok(()),
+        FileContent::Absent | FileContent::Unknown | FileContent::Large { .. } => Ok(()),
         FileContent::File { mode, bytes } => {
             change_file(locks, (root, path), None, (Some(bytes), mode_of(mode, NEW_FILE)))
         }

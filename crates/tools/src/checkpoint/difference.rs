@@ -8,11 +8,6 @@ use workspace::{FileStamp, RelativePath};
 use super::index::Index;
 use super::pack::Place;
 use super::{Checkpoint, Entry, EntryKind, NotKept};
-use crate::changes::unkept_text;
-
-/// What stands in the place of the bytes of a file that are not known to be what a command left. No such file is given
-/// back over.
-pub const NOT_KEPT: &[u8] = b"[What stands here is not known to be what the command left.]\n";
 
 /// What stood at a path; its bytes lie in the record it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +25,7 @@ pub(crate) enum StoodState {
         target: Vec<u8>,
     },
     /// A file that stands there after a command, and whose bytes are not kept or not known to be the command's.
-    Unknown {
-        mode: u32,
-    },
+    Unknown,
     /// A file whose bytes are not kept, as it is too large: where a command made it, it can go, and it never comes back.
     Large {
         stamp: FileStamp,
@@ -59,7 +52,7 @@ pub(crate) struct Differences {
 
 impl StoodState {
     pub(crate) const fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown { .. })
+        matches!(self, Self::Unknown)
     }
 
     /// The state of an entry; none of a file whose bytes are not kept.
@@ -87,11 +80,7 @@ impl StoodState {
     pub(crate) const fn len(&self) -> u64 {
         match self {
             Self::File { place, .. } => place.bytes,
-            Self::Absent
-            | Self::Folder { .. }
-            | Self::Link { .. }
-            | Self::Unknown { .. }
-            | Self::Large { .. } => 0,
+            Self::Absent | Self::Folder { .. } | Self::Link { .. } | Self::Unknown | Self::Large { .. } => 0,
         }
     }
 }
@@ -121,14 +110,14 @@ impl Differences {
                 {
                     let is_folder = matches!(after, Some(StoodState::Folder { .. }));
                     if before != StoodState::Absent && !is_folder {
-                        let after = StoodState::Unknown { mode: stands.stamp.mode };
+                        let after = StoodState::Unknown;
                         found.changes.push(CommandChange { path, before, after });
                     }
                 }
                 (Some(before), Some(after)) => found.changes.push(CommandChange { path, before, after }),
                 _ if was.map(|was| was.stamp) == is.map(|is| is.stamp) => {}
                 (Some(before), None) if before != StoodState::Absent => {
-                    let after = StoodState::Unknown { mode: is.map_or(0, |is| is.stamp.mode) };
+                    let after = StoodState::Unknown;
                     found.changes.push(CommandChange { path, before, after });
                 }
                 (None, Some(after))
@@ -199,9 +188,10 @@ impl Checkpoint {
         match state {
             StoodState::File { digest, place, .. } => self.pack.read(*place, *digest),
             StoodState::Link { target } => Ok(target.clone()),
-            StoodState::Unknown { .. } => Ok(NOT_KEPT.to_vec()),
-            StoodState::Large { stamp } => Ok(unkept_text(stamp).into_bytes()),
-            StoodState::Absent | StoodState::Folder { .. } => Ok(Vec::new()),
+            StoodState::Absent
+            | StoodState::Folder { .. }
+            | StoodState::Unknown
+            | StoodState::Large { .. } => Ok(Vec::new()),
         }
     }
 }

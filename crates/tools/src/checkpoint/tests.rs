@@ -62,7 +62,7 @@ fn told_until(before: &Checkpoint, after: &Checkpoint, until: Option<i64>) -> Ve
     let words = |checkpoint: &Checkpoint, state: &StoodState| match state {
         StoodState::Absent => "nothing".to_owned(),
         StoodState::Folder { .. } => "folder".to_owned(),
-        StoodState::Unknown { .. } => "what is not known".to_owned(),
+        StoodState::Unknown => "what is not known".to_owned(),
         StoodState::Large { stamp } => format!("{} bytes", stamp.bytes),
         StoodState::Link { target } => format!("-> {}", String::from_utf8_lossy(target)),
         StoodState::File { mode, .. } => {

@@ -10,6 +10,7 @@ use workspace::{RelativePath, Root, RootAccess, StoreGuard, protected};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
+    unkept_digest,
 };
 use crate::checkpoint::{
     Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords,
@@ -395,13 +396,12 @@ fn keep(
     Ok(())
 }
 
-const fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
+fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
     match state {
         StoodState::Absent => FileContent::Absent,
-        StoodState::File { mode, .. } | StoodState::Unknown { mode } => {
-            FileContent::File { mode: Some(*mode), bytes }
-        }
-        StoodState::Large { stamp } => FileContent::File { mode: Some(stamp.mode), bytes },
+        StoodState::File { mode, .. } => FileContent::File { mode: Some(*mode), bytes },
+        StoodState::Unknown => FileContent::Unknown,
+        StoodState::Large { stamp } => FileContent::Large { bytes: stamp.bytes, stamp: unkept_digest(stamp) },
         StoodState::Folder { mode } => FileContent::Folder { mode: Some(*mode) },
         StoodState::Link { .. } => FileContent::Link { target: bytes },
     }
@@ -432,10 +432,7 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
     let kind = |state: &StoodState| match state {
         StoodState::Folder { .. } => "folder ",
         StoodState::Link { .. } => "link ",
-        StoodState::Absent
-        | StoodState::File { .. }
-        | StoodState::Unknown { .. }
-        | StoodState::Large { .. } => "",
+        StoodState::Absent | StoodState::File { .. } | StoodState::Unknown | StoodState::Large { .. } => "",
     };
     let counts = || {
         let (came, went) = changed_lines((before, after), change)?;
@@ -458,7 +455,7 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
         (before @ StoodState::File { .. }, StoodState::Absent) => {
             format!("deleted {}{path}{}", kind(before), counts().unwrap_or_default())
         }
-        (_, StoodState::Unknown { .. }) => {
+        (_, StoodState::Unknown) => {
             format!("changed {path} (what stood there is kept, not what it became)")
         }
         (before, StoodState::Absent) => format!("deleted {}{path}", kind(before)),

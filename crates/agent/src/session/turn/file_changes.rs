@@ -81,7 +81,7 @@ impl CallChanges {
                 let text = String::from_utf8_lossy(bytes);
                 Some(self.runtime.masker.mask(&text).text.into_owned())
             }
-            FileContent::Absent | FileContent::Folder { .. } | FileContent::Link { .. } => None,
+            _ => None,
         };
         let (before, after) = (side(change.before), side(change.after));
         let path = change.path.as_path().display().to_string();
@@ -105,7 +105,7 @@ impl CallChanges {
         let before = match change.before {
             FileContent::Absent => None,
             FileContent::File { bytes, .. } => Some(bytes),
-            FileContent::Folder { .. } | FileContent::Link { .. } => return None,
+            _ => return None,
         };
         // Of bytes that are no text a difference says the number and the digest.
         let is_shown = !before.into_iter().chain([after]).any(|bytes| bytes.contains(&0));
@@ -219,7 +219,10 @@ impl ChangeRecorder for CallChanges {
 const fn bytes_of(content: FileContent<'_>) -> Option<&[u8]> {
     match content {
         FileContent::File { bytes, .. } | FileContent::Link { target: bytes } => Some(bytes),
-        FileContent::Absent | FileContent::Folder { .. } => None,
+        FileContent::Absent
+        | FileContent::Folder { .. }
+        | FileContent::Unknown
+        | FileContent::Large { .. } => None,
     }
 }
 
@@ -229,5 +232,7 @@ fn state(content: FileContent<'_>) -> FileState {
         FileContent::File { mode, bytes } => FileState::File { mode, blob: Digest::of(bytes) },
         FileContent::Folder { mode } => FileState::Folder { mode },
         FileContent::Link { target } => FileState::Link { target: Digest::of(target) },
+        FileContent::Unknown => FileState::Unknown,
+        FileContent::Large { bytes, stamp } => FileState::Large { bytes, stamp },
     }
 }
