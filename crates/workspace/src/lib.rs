@@ -62,7 +62,7 @@ pub use lock::{LockError, WorkspaceLock};
 pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use protected_places::ProtectedPlaces;
 pub use root::{
-    Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, ReadRules, Root,
-    RootAccess, StampedListing,
+    Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, OwnerAccess,
+    ReadRules, Root, RootAccess, StampedListing,
 };
 pub use small_file::replace_small_file;

@@ -12,6 +12,7 @@ mod folder;
 #[cfg(test)]
 mod folder_tests;
 mod listing;
+mod owner_access;
 mod reading;
 mod rules;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use crate::path::{PathProblem, RelativePath};
 
 pub use folder::{FileReader, OpenFolder};
 pub use listing::{DirEntry, FileStamp, Listing, StampedListing};
+pub use owner_access::OwnerAccess;
 pub use reading::Content;
 pub use rules::{LinkPolicy, Metadata, ReadRules, RootAccess};
 

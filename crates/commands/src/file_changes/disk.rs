@@ -9,8 +9,8 @@ use store::{FileChangeId, FileState};
 use text::terminal::one_line;
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{
-    FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules, RelativePath, Root,
-    StoreGuard,
+    FileError, FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules,
+    RelativePath, Root, StoreGuard,
 };
 
 use super::path_changes::{PathChange, PathPlace, is_same};
@@ -248,6 +248,9 @@ impl Disk {
     ) -> Result<(), String> {
         let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
         let (now, bytes) = state_at(&root, &path)?;
+        // A command may have closed it, and what it lies in.
+        let _above = root.owner_access_above(&path);
+        let opened = if now.is_folder() { None } else { root.owner_access(&path).ok().flatten() };
         // A folder above it may have come with what came before.
         let is_folder = now.is_folder() && to.is_folder();
         if now != from && !is_folder {
@@ -255,7 +258,11 @@ impl Disk {
         }
         let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
         let states = (content(to, &kept), content(now, &bytes));
-        ::tools::give_back(&self.locks, &root, &path, states, self.umask)
+        ::tools::give_back(&self.locks, &root, &path, states, self.umask)?;
+        if let Some(opened) = opened {
+            opened.leave();
+        }
+        Ok(())
     }
 
     fn root(&self, path: &Path) -> Result<Root, String> {
@@ -277,9 +284,15 @@ fn relative(path: &Path) -> Result<RelativePath, String> {
     RelativePath::from_components(path).map_err(|error| error.to_string())
 }
 
-/// What stands at a path now, with its bytes.
+/// What stands at a path now, with its bytes; also where a command closed it to its owner.
 fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
-    let found = match root.stat(path, LinkPolicy::Refuse) {
+    let mut opened = Vec::new();
+    let mut stat = root.stat(path, LinkPolicy::Refuse);
+    if is_closed(&stat) {
+        opened = root.owner_access_above(path);
+        stat = root.stat(path, LinkPolicy::Refuse);
+    }
+    let found = match stat {
         Ok(found) => found,
         // A file on the way has nothing below it.
         Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
@@ -294,10 +307,19 @@ fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), St
             Ok((FileState::Link { target: Digest::of(&target) }, target))
         }
         _ => {
-            let read = root.read(path, &ReadRules::at_most(MAX_BYTES)).map_err(|error| error.to_string())?;
-            Ok((FileState::File { mode: Some(read.metadata.mode), blob: read.digest() }, read.bytes))
+            let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
+            if is_closed(&read) {
+                opened.extend(root.owner_access(path).map_err(|error| error.to_string())?);
+                read = root.read(path, &ReadRules::at_most(MAX_BYTES));
+            }
+            let read = read.map_err(|error| error.to_string())?;
+            Ok((FileState::File { mode: Some(found.mode), blob: read.digest() }, read.bytes))
         }
     }
+}
+
+const fn is_closed<T>(found: &Result<T, FileError>) -> bool {
+    matches!(found, Err(FileError { problem: FileProblem::PermissionDenied, .. }))
 }
 
 const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {

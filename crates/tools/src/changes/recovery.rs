@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loom::Digest;
-use workspace::{Documents, KnownTexts, RecoveredDocument, RelativePath, Root, StoreGuard, WorkspaceLock};
+use workspace::{
+    Documents, FileProblem, KnownTexts, RecoveredDocument, RelativePath, Root, StoreGuard, WorkspaceLock,
+};
 
 use super::path::unkept_digest;
 use super::{PATIENCE, stamp};
@@ -43,6 +45,10 @@ pub fn recover_files(
     told
 }
 
+fn is_closed(root: &Root, folder: &RelativePath) -> bool {
+    root.list(folder, 1).is_err_and(|error| matches!(error.problem, FileProblem::PermissionDenied))
+}
+
 fn recover_root(
     (locks, guard): (&Path, &StoreGuard),
     root: &Path,
@@ -54,6 +60,8 @@ fn recover_root(
     let documents = Documents::new(&root, &lock).map_err(|error| error.to_string())?;
     for (folder, known) in folders {
         let folder = RelativePath::from_components(folder).map_err(|error| error.to_string())?;
+        // A command may have closed it.
+        let _open = is_closed(&root, &folder).then(|| root.owner_access_within(&folder));
         let finished = documents.finish_removals(&folder, known, &stamp(), unkept_digest);
         let mut found = finished.map_err(|error| error.to_string())?;
         found.extend(documents.recover(&folder, known, &stamp()).map_err(|error| error.to_string())?);

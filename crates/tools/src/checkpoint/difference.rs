@@ -179,7 +179,7 @@ fn is_made(stamp: &FileStamp, before: &Index) -> bool {
 
 impl Checkpoint {
     /// Whether a path was there and not recorded, or lies below one.
-    fn passes_over(&self, path: &Path) -> bool {
+    pub(super) fn passes_over(&self, path: &Path) -> bool {
         path.ancestors().any(|path| self.passed_over().contains(path.as_os_str()))
     }
 

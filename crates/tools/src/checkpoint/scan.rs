@@ -6,8 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
 use model::Cancel;
-use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder};
-use workspace::{FileKind, FileProblem, FileStamp, ReadRules, RelativePath, Root};
+use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder, is_mounted};
+use workspace::{
+    FileError, FileKind, FileProblem, FileStamp, OwnerAccess, ReadRules, RelativePath, Root, StampedListing,
+};
 
 use super::index::Index;
 use super::pack::{Pack, Place};
@@ -20,6 +22,8 @@ const MOST: usize = 200_000;
 const DEPTH: usize = 64;
 /// How long after a change a file system may give the same time to another one, in ns.
 const RESOLUTION: i64 = 50_000_000;
+/// Closed folders that are open at one time, each by a descriptor.
+const OPENED: usize = 256;
 /// Drawloom's own folder in a workspace.
 const OWN: &str = ".drawloom";
 
@@ -44,6 +48,8 @@ pub(super) struct Scan<'a> {
     bytes: u64,
     /// When it began, in ns since 1970.
     began: i64,
+    /// Folders that a command closed, open until the walk is done.
+    opened: Vec<OwnerAccess>,
 }
 
 impl<'a> Scan<'a> {
@@ -64,7 +70,8 @@ impl<'a> Scan<'a> {
         let (index, files, bytes) = (Index::default(), 0, 0);
         let below = |folder: &PathBuf| folder.strip_prefix(root.path()).ok().map(Path::to_owned);
         let private = rules.private.iter().filter_map(below).collect();
-        Self { root, rules, private, pack, old, places, index, files, bytes, began }
+        let opened = Vec::new();
+        Self { root, rules, private, pack, old, places, index, files, bytes, began, opened }
     }
 
     pub(super) fn done(self) -> (Index, Pack) {
@@ -81,8 +88,7 @@ impl<'a> Scan<'a> {
                 return Err(CheckpointError::Stopped);
             }
             ignores.truncate(above);
-            ignores.enter(folder.as_path());
-            let (entries, is_cut) = match self.root.list_stamped(&folder, MOST) {
+            let (entries, is_cut) = match self.list(&folder) {
                 Ok(listed) => listed,
                 Err(error) if folder.is_root() => return Err(error.into()),
                 Err(_) => {
@@ -90,6 +96,7 @@ impl<'a> Scan<'a> {
                     continue;
                 }
             };
+            ignores.enter(folder.as_path());
             self.index.is_cut |= is_cut;
             for (entry, stamp) in entries {
                 seen += 1;
@@ -119,6 +126,32 @@ impl<'a> Scan<'a> {
             }
         }
         self.look_again()
+    }
+
+    /// The names in a folder, also in one that was closed since the record before.
+    fn list(&mut self, folder: &RelativePath) -> Result<StampedListing, FileError> {
+        let listed = self.root.list_stamped(folder, MOST);
+        match listed {
+            Err(error) if self.is_closed_since(folder, &error) && self.opened.len() < OPENED => {
+                self.opened.extend(self.root.owner_access(folder)?);
+                self.root.list_stamped(folder, MOST)
+            }
+            listed => listed,
+        }
+    }
+
+    /// Whether this user is kept out of what the record before has, or what is new since: a command closed it. What they
+    /// closed themselves before is left alone, and so is what the walls close.
+    fn is_closed_since(&self, at: &RelativePath, error: &FileError) -> bool {
+        let path = at.as_path();
+        let was_open = |old: &Checkpoint| {
+            let is_unreadable = |entry: &Entry| matches!(entry.kind, EntryKind::NotKept(NotKept::Unreadable));
+            !old.passes_over(path) && !old.entries().get(path).is_some_and(is_unreadable)
+        };
+        matches!(error.problem, FileProblem::PermissionDenied)
+            && !at.is_root()
+            && self.old.is_some_and(was_open)
+            && !path.ancestors().any(is_mounted)
     }
 
     fn is_passed_over(&self, name: &str, is_folder: bool, path: &Path) -> bool {
@@ -217,7 +250,15 @@ impl<'a> Scan<'a> {
         stamp: FileStamp,
         settled: bool,
     ) -> Result<(), CheckpointError> {
-        let entry = match self.root.read(at, &ReadRules::at_most(self.rules.file)) {
+        let rules = ReadRules::at_most(self.rules.file);
+        let read = match self.root.read(at, &rules) {
+            Err(error) if self.is_closed_since(at, &error) => {
+                let _open = self.root.owner_access(at);
+                self.root.read(at, &rules)
+            }
+            read => read,
+        };
+        let entry = match read {
             Ok(content) => {
                 let digest = content.digest();
                 let place = match self.places.get(&digest) {

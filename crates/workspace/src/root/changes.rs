@@ -177,7 +177,7 @@ impl Root {
 }
 
 impl Root {
-    fn require_writable(&self) -> Result<(), FileProblem> {
+    pub(super) fn require_writable(&self) -> Result<(), FileProblem> {
         match self.access {
             RootAccess::ReadWrite => Ok(()),
             RootAccess::ReadOnly => Err(FileProblem::ReadOnlyRoot),
