@@ -15,7 +15,8 @@ use crate::rights::Asker;
 /// Bytes of files that are compared; what lies behind them is only named.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// What these calls made of files, all changes of one as one. Folders are left out that were no file and became none.
+/// What these calls made of files, all changes of one as one. Folders are left out that were no file and became
+/// none, unless they have another mode.
 pub(crate) async fn changed_by(
     app: &App,
     asker: &Asker,
@@ -31,7 +32,8 @@ pub(crate) async fn changed_by(
     let (mut files, mut sum) = (Vec::new(), 0);
     for path in by_path(changes) {
         let is_file = |state| !matches!(state, FileState::Absent | FileState::Folder { .. });
-        if path.before == path.after || !(is_file(path.before) || is_file(path.after)) {
+        let is_named = is_file(path.before) || is_file(path.after) || path.is_folder_mode();
+        if path.before == path.after || !is_named {
             continue;
         }
         let lines = lines(app, &path, &mut sum).await;

@@ -20,7 +20,8 @@ use crate::rights::Asker;
 /// Bytes of differences after which a file is only named.
 const SHOWN_BYTES: usize = 4 << 20;
 
-/// The change of each path, a file that only went elsewhere as one; a folder is named where nothing in it is.
+/// The change of each path, a file that only went elsewhere as one; a folder is named where nothing in it is, or where
+/// its mode is another.
 pub(super) async fn differences(
     app: &App,
     asker: &Asker,
@@ -38,7 +39,7 @@ pub(super) async fn differences(
     let (mut files, mut sum, mut compared) = (Vec::new(), 0, 0);
     for path in paths {
         let place = (&*path.root, &*path.path);
-        let is_folder = path.before.is_folder() || path.after.is_folder();
+        let is_folder = (path.before.is_folder() || path.after.is_folder()) && !path.is_folder_mode();
         if left.contains(&place) || (is_folder && shown.contains(&place)) {
             continue;
         }
@@ -134,8 +135,10 @@ pub(super) fn difference_of(
     let path = name(path);
     let masked = |bytes: &[u8]| masker.mask(&String::from_utf8_lossy(bytes)).text.into_owned();
     let mut out = String::new();
+    let are_folders = before.0.is_folder() && after.0.is_folder();
     for ((state, bytes), did) in [(before, "deleted"), (after, "new")] {
         match state {
+            FileState::Folder { .. } if are_folders => {}
             FileState::Folder { .. } => drop(writeln!(out, "{did} folder {path}")),
             FileState::Link { .. } => {
                 let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
@@ -147,13 +150,17 @@ pub(super) fn difference_of(
         }
     }
     let is_known = after.0 != FileState::Unknown;
-    let [before, after] = [before, after].map(FileSide::of);
-    if let (Some(FileSide { mode: Some(old), .. }), Some(FileSide { mode: Some(new), .. })) =
-        (&before, &after)
+    let mode = |(state, _)| match state {
+        FileState::File { mode, .. } | FileState::Folder { mode } => mode,
+        _ => None,
+    };
+    if are_folders == (before.0.is_folder() || after.0.is_folder())
+        && let (Some(old), Some(new)) = (mode(before), mode(after))
         && old != new
     {
         let _ = writeln!(out, "{path}: old mode {old:o}\n{path}: new mode {new:o}");
     }
+    let [before, after] = [before, after].map(FileSide::of);
     let blob = |side: &Option<FileSide<'_>>| side.as_ref().map(|side| side.blob);
     if blob(&before) == blob(&after) {
         return out;
@@ -177,7 +184,6 @@ pub(super) fn difference_of(
 
 /// A file on one side of a difference.
 struct FileSide<'b> {
-    mode: Option<u32>,
     blob: Digest,
     bytes: &'b [u8],
 }
@@ -186,7 +192,7 @@ impl<'b> FileSide<'b> {
     /// None of anything but a file.
     const fn of((state, bytes): (FileState, &'b [u8])) -> Option<Self> {
         match state {
-            FileState::File { mode, blob } => Some(Self { mode, blob, bytes }),
+            FileState::File { blob, .. } => Some(Self { blob, bytes }),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use workspace::{
     RelativePath, Root, StoreGuard,
 };
 
-use super::path_changes::{PathChange, PathPlace, is_same};
+use super::path_changes::{PRIVATE, PathChange, PathPlace, is_same};
 
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
@@ -21,6 +21,8 @@ const MAX_BYTES: u64 = 10 << 20;
 pub(super) const CHANGED_SINCE: &str = "somebody changed it since";
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
 const FILLABLE: u32 = 0o700;
+/// Right of an owner to read a file.
+const READABLE: u32 = 0o400;
 
 /// What files are reached with.
 #[derive(Debug, Clone)]
@@ -119,12 +121,7 @@ impl Disk {
         {
             return Ok(Found { unkept: Some(stamp), ..Found::of(change.after, change.before) });
         }
-        let below = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
-        let (state, _) = if change.path.ancestors().skip(1).any(below) {
-            (FileState::Absent, Vec::new())
-        } else {
-            state_at(&root, &relative(&change.path)?)?
-        };
+        let (state, _) = state_below(&root, change, links)?;
         if change.after == FileState::Unknown && state != change.before {
             return Err(
                 "what it became was not kept, or may be yours: /restore gives back what it was".to_owned()
@@ -132,14 +129,7 @@ impl Disk {
         }
         let left = [change.after, change.before_last];
         let found = |is_back| Found { is_back, ..Found::of(state, change.before) };
-        let is_back = match (change.before, state) {
-            // A folder that somebody made anew has their bits.
-            (FileState::Folder { mode }, FileState::Folder { .. }) => {
-                mode.is_none() || state == change.before || !left.contains(&state)
-            }
-            (before, state) => before == state,
-        };
-        if is_back {
+        if is_back(change.before, state, &left) {
             return Ok(found(true));
         }
         if let Some(since) = change.interruption {
@@ -159,9 +149,14 @@ impl Disk {
         }
     }
 
-    /// What stands at the path of a change, with its bytes, and whether tools left it there.
-    pub(super) fn stands(&self, change: &PathChange) -> Result<(FileState, Vec<u8>, bool), String> {
-        let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
+    /// What stands at the path of a change, with its bytes, and whether tools left it there; `links` as in
+    /// [`Self::examine`].
+    pub(super) fn stands(
+        &self,
+        change: &PathChange,
+        links: &BTreeSet<PathPlace>,
+    ) -> Result<(FileState, Vec<u8>, bool), String> {
+        let (state, bytes) = state_below(&self.root(&change.root)?, change, links)?;
         let is_ours = [change.after, change.before_last].into_iter().any(|left| is_same(left, state));
         Ok((state, bytes, is_ours && change.interruption.is_none()))
     }
@@ -171,7 +166,8 @@ impl Disk {
         if found.state.blob().is_none() {
             return Ok(None);
         }
-        let (state, bytes) = state_at(&self.root(&change.root)?, &relative(&change.path)?)?;
+        let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
+        let (state, bytes) = state_at(&root, &path).map_err(|error| error.to_string())?;
         if state == found.state { Ok(Some(bytes)) } else { Err(CHANGED_SINCE.to_owned()) }
     }
 
@@ -247,7 +243,7 @@ impl Disk {
         blob: ReadBlob<'_>,
     ) -> Result<(), String> {
         let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
-        let (now, bytes) = state_at(&root, &path)?;
+        let (now, bytes) = state_at(&root, &path).map_err(|error| error.to_string())?;
         // A command may have closed it, and what it lies in.
         let _above = root.owner_access_above(&path);
         let opened = if now.is_folder() { None } else { root.owner_access(&path).ok().flatten() };
@@ -257,12 +253,19 @@ impl Disk {
             return Err(CHANGED_SINCE.to_owned());
         }
         let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
+        // What its owner may not read is looked at once more before it is closed.
+        let (to, closed) = match to {
+            FileState::File { mode: Some(mode), blob } if mode & READABLE == 0 => {
+                (FileState::File { mode: Some(PRIVATE), blob }, Some(mode))
+            }
+            to => (to, None),
+        };
         let states = (content(to, &kept), content(now, &bytes));
         ::tools::give_back(&self.locks, &root, &path, states, self.umask)?;
         if let Some(opened) = opened {
             opened.leave();
         }
-        Ok(())
+        closed.map_or(Ok(()), |mode| root.set_mode(&path, mode)).map_err(|error| error.to_string())
     }
 
     fn root(&self, path: &Path) -> Result<Root, String> {
@@ -284,8 +287,36 @@ fn relative(path: &Path) -> Result<RelativePath, String> {
     RelativePath::from_components(path).map_err(|error| error.to_string())
 }
 
+/// Whether a path is what it was, or a folder that somebody made anew, which has their bits: none of those that were
+/// `left` there.
+pub(super) fn is_back(before: FileState, state: FileState, left: &[FileState]) -> bool {
+    match (before, state) {
+        (FileState::Folder { mode }, FileState::Folder { .. }) => {
+            mode.is_none() || state == before || !left.contains(&state)
+        }
+        (before, state) => before == state,
+    }
+}
+
+/// What stands at the path of a change; nothing below a link that tools left where a folder was, as long as it stands.
+fn state_below(
+    root: &Root,
+    change: &PathChange,
+    links: &BTreeSet<PathPlace>,
+) -> Result<(FileState, Vec<u8>), String> {
+    let is_link = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
+    match state_at(root, &relative(&change.path)?) {
+        Err(FileError { problem: FileProblem::Symlink, .. })
+            if change.path.ancestors().skip(1).any(is_link) =>
+        {
+            Ok((FileState::Absent, Vec::new()))
+        }
+        found => found.map_err(|error| error.to_string()),
+    }
+}
+
 /// What stands at a path now, with its bytes; also where a command closed it to its owner.
-fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), String> {
+fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), FileError> {
     let mut opened = Vec::new();
     let mut stat = root.stat(path, LinkPolicy::Refuse);
     if is_closed(&stat) {
@@ -298,21 +329,21 @@ fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), St
         Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
             return Ok((FileState::Absent, Vec::new()));
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error),
     };
     match found.kind {
         FileKind::Folder => Ok((FileState::Folder { mode: Some(found.mode) }, Vec::new())),
         FileKind::Symlink => {
-            let target = root.link_target(path).map_err(|error| error.to_string())?;
+            let target = root.link_target(path)?;
             Ok((FileState::Link { target: Digest::of(&target) }, target))
         }
         _ => {
             let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
             if is_closed(&read) {
-                opened.extend(root.owner_access(path).map_err(|error| error.to_string())?);
+                opened.extend(root.owner_access(path)?);
                 read = root.read(path, &ReadRules::at_most(MAX_BYTES));
             }
-            let read = read.map_err(|error| error.to_string())?;
+            let read = read?;
             Ok((FileState::File { mode: Some(found.mode), blob: read.digest() }, read.bytes))
         }
     }

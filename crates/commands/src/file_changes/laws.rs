@@ -21,9 +21,10 @@ use store::{CallId, ChangeStanding, FileChange, FileChangeId, FileState};
 use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
-use self::acts::{Act, Step, act};
-use super::disk::Disk;
-use super::path_changes::{by_path, links_over_folders};
+use self::acts::{Act, Step, act, any_step};
+use super::disk::{Disk, Found};
+use super::path_changes::{PathChange, by_path, links_over_folders};
+use super::redo;
 
 /// What was written down, and the bytes that were kept.
 #[derive(Default)]
@@ -111,7 +112,8 @@ impl Standing {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Snapshot {
     files: BTreeMap<PathBuf, Standing>,
-    folders: BTreeSet<PathBuf>,
+    /// With their permission bits.
+    folders: BTreeMap<PathBuf, u32>,
 }
 
 /// Files that git ignores, and one of dependencies: what a command does to them stays.
@@ -151,7 +153,7 @@ impl Shared {
         for path in PASSED_OVER {
             shared.put(path, "a person's", 0o604);
         }
-        shared.folders = shared.snapshot().folders;
+        shared.folders = shared.snapshot().folders.into_keys().collect();
         shared
     }
 
@@ -170,12 +172,22 @@ impl Shared {
                 let name = path.strip_prefix(from).unwrap().to_owned();
                 if path.is_symlink() {
                     found.files.insert(name, Standing::Link(fs::read_link(&path).unwrap()));
-                } else if path.is_dir() {
-                    found.folders.insert(name);
+                    continue;
+                }
+                let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+                let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                // A command may have closed it to its owner.
+                if mode & 0o400 == 0 || (path.is_dir() && mode & 0o700 != 0o700) {
+                    set(mode | 0o700);
+                }
+                if path.is_dir() {
+                    found.folders.insert(name, mode);
                     below(&path, from, found);
                 } else {
-                    let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
                     found.files.insert(name, Standing::File(fs::read(&path).unwrap(), mode));
+                }
+                if path.metadata().unwrap().permissions().mode() & 0o7777 != mode {
+                    set(mode);
                 }
             }
         }
@@ -343,7 +355,7 @@ impl Shared {
         expected
     }
 
-    fn give_back(&self) {
+    fn give_back(&self) -> Vec<FileChange> {
         let rows = self.records.rows.lock().unwrap().clone();
         let (mut examined, mut left) = (Vec::new(), Vec::new());
         let paths = by_path(rows);
@@ -355,9 +367,40 @@ impl Shared {
                 Err(_) => left.push(path),
             }
         }
+        let given = examined.iter().map(|(path, found)| FileChange {
+            id: path.ids[0],
+            root: path.root.clone(),
+            path: path.path.clone(),
+            before: found.state,
+            after: found.target,
+            at: Millis(2),
+            standing: ChangeStanding::GivingBack,
+        });
+        let given = given.collect();
+        self.bring(examined, &left);
+        given
+    }
+
+    fn bring(&self, paths: Vec<(PathChange, Found)>, left: &[PathChange]) {
         let blobs = self.records.blobs.lock().unwrap();
         let blob = |blob: Digest| blobs.get(&blob).cloned().ok_or_else(|| "it was not kept".to_owned());
-        self.disk.bring_back(examined, &left, &blob);
+        self.disk.bring_back(paths, left, &blob);
+    }
+
+    /// Takes a giving-back again; why paths are left.
+    fn redo(&self, given: Vec<FileChange>) -> Vec<String> {
+        let paths = by_path(given);
+        let links = links_over_folders(&paths);
+        let (mut found, mut left) = (Vec::new(), Vec::new());
+        for path in paths {
+            match redo::found(&self.disk, &path, &links) {
+                Ok(of) if of.is_back => {}
+                Ok(of) => found.push((path, of)),
+                Err(why) => left.push(format!("{}: {why}", path.path.display())),
+            }
+        }
+        self.bring(found, &[]);
+        left
     }
 }
 
@@ -418,10 +461,24 @@ proptest! {
         let found = shared.snapshot();
         prop_assert_eq!(&found.files, &expected);
         let holds = |folder: &PathBuf| expected.keys().any(|path| path.starts_with(folder));
-        for folder in found.folders.iter().filter(|folder| !shared.folders.contains(*folder)) {
+        for folder in found.folders.keys().filter(|folder| !shared.folders.contains(*folder)) {
             prop_assert!(holds(folder), "{} is the agent's and holds nothing", folder.display());
         }
         shared.give_back();
         prop_assert_eq!(shared.snapshot(), found);
+    }
+    #[test]
+    fn what_commands_did_to_paths_modes_and_links_is_given_back_and_taken_again(
+        commands in prop::collection::vec(prop::collection::vec(any_step(), 1..6), 1..4)
+    ) {
+        let mut shared = Shared::new();
+        let before = shared.snapshot();
+        commands.iter().for_each(|steps| shared.run(steps));
+        let after = shared.snapshot();
+        let given = shared.give_back();
+        prop_assert_eq!(shared.snapshot(), before);
+        let left = shared.redo(given);
+        prop_assert_eq!(shared.snapshot(), after);
+        prop_assert!(left.is_empty(), "{left:?}");
     }
 }

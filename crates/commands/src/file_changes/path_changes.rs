@@ -18,6 +18,16 @@ pub(super) struct PathChange {
     pub(super) ids: Vec<FileChangeId>,
 }
 
+impl PathChange {
+    /// Whether nothing but the permission bits of a folder is another than before.
+    pub(super) fn is_folder_mode(&self) -> bool {
+        match (self.before, self.after) {
+            (FileState::Folder { mode: Some(old) }, FileState::Folder { mode: Some(new) }) => old != new,
+            _ => false,
+        }
+    }
+}
+
 /// Somebody changed the path between two changes of tools: the changes since.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interruption {
@@ -62,16 +72,15 @@ pub(super) fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
 /// A path beneath a root.
 pub(super) type PathPlace = (PathBuf, PathBuf);
 
-/// The paths at which tools left a link where a folder was: what stood below them does not stand there any more, whatever
+/// The paths at which tools left a link: a folder that was there, also one that they made, stands there no more, whatever
 /// the link leads to.
 pub(super) fn links_over_folders(paths: &[PathChange]) -> BTreeSet<PathPlace> {
-    let is_link =
-        |path: &&PathChange| path.before.is_folder() && matches!(path.after, FileState::Link { .. });
+    let is_link = |path: &&PathChange| matches!(path.after, FileState::Link { .. });
     paths.iter().filter(is_link).map(|path| (path.root.clone(), path.path.clone())).collect()
 }
 
 /// Permission bits of a file before it gets its own.
-const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE: u32 = 0o600;
 
 /// Whether what stands there is what a change left.
 pub(super) fn is_same(left: FileState, found: FileState) -> bool {

@@ -1,12 +1,13 @@
 //! `/redo --files`: the last giving-back taken again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use loom::TreeId;
 use store::{ChangeStanding, FileChange, SessionId};
 
-use super::disk::{CHANGED_SINCE, Disk, Found};
-use super::path_changes::{PathChange, by_path, is_same};
+use super::disk::{CHANGED_SINCE, Disk, Found, is_back};
+use super::path_changes::{PathChange, PathPlace, by_path, is_same, links_over_folders};
 use super::{changes_that, confirm, disk, not_kept, on_disk, shown};
 use crate::app::App;
 use crate::error::CommandError;
@@ -60,9 +61,13 @@ async fn redo_one(
     let named = |path: &PathChange| shown(app.workspace.folder.as_deref(), &path.root, &path.path);
     let all: Vec<PathChange> = by_path(changes);
     let on = disk(app)?;
-    let look = move || -> Vec<_> { all.into_iter().map(|path| found(&on, path)).collect() };
+    let look = move || -> Vec<_> {
+        let links = links_over_folders(&all);
+        let found = |path| (found(&on, &path, &links), path);
+        all.into_iter().map(found).collect()
+    };
     let (mut paths, mut redone, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, mut found) in on_disk(look).await {
+    for (mut found, path) in on_disk(look).await {
         if let Ok(of) = &found
             && !of.is_back
             && let Some(why) = not_kept(app, asker, of.target).await?
@@ -103,14 +108,12 @@ async fn redo_one(
 }
 
 /// What stands at a path that is what the giving-back left, or is redone already.
-fn found(disk: &Disk, path: PathChange) -> (PathChange, Result<Found, String>) {
-    let found = disk.stands(&path).and_then(|(state, ..)| {
-        let is_back = state == path.before || (state.is_folder() && path.before.is_folder());
-        if is_back || is_same(path.after, state) {
-            Ok(Found { is_back, ..Found::of(state, path.before) })
-        } else {
-            Err(CHANGED_SINCE.to_owned())
-        }
-    });
-    (path, found)
+pub(super) fn found(disk: &Disk, path: &PathChange, links: &BTreeSet<PathPlace>) -> Result<Found, String> {
+    let (state, ..) = disk.stands(path, links)?;
+    let is_back = is_back(path.before, state, &[path.after]);
+    if is_back || is_same(path.after, state) {
+        Ok(Found { is_back, ..Found::of(state, path.before) })
+    } else {
+        Err(CHANGED_SINCE.to_owned())
+    }
 }

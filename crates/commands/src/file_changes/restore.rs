@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, NodeId, Seq, TreeId};
-use store::{FileChange, SessionId};
+use store::{FileChange, FileState, SessionId};
 use text::terminal::explicit;
 use workspace::RelativePath;
 
 use super::differences::difference_of;
 use super::disk::Found;
-use super::path_changes::{PathChange, by_path, is_same};
+use super::path_changes::{PathChange, by_path, is_same, links_over_folders};
 use super::{bring_back, clear_away, disk, not_kept, on_disk, shown, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
@@ -90,8 +90,9 @@ async fn restore_alone(
         !paths.iter().any(|path| (&path.change.root, &path.change.path) == (&other.root, &other.path))
     });
     let disk = disk(app)?;
+    let links = links_over_folders(&left);
     let is_there = move |other: &PathChange| {
-        disk.stands(other).is_ok_and(|(state, ..)| is_same(other.before_last, state))
+        disk.stands(other, &links).is_ok_and(|(state, ..)| is_same(other.before_last, state))
     };
     let left: Vec<PathChange> =
         on_disk(move || left.into_iter().filter(|other| !is_there(other)).collect()).await;
@@ -144,6 +145,7 @@ async fn look(
     asker: &Asker,
     changes: Vec<PathChange>,
 ) -> Result<Vec<Result<Restored, String>>, CommandError> {
+    let links = links_over_folders(&changes);
     let mut all = Vec::with_capacity(changes.len());
     for change in changes {
         let gone = not_kept(app, asker, change.before).await?;
@@ -158,10 +160,10 @@ async fn look(
         }
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
-        let (state, bytes, is_ours) = disk.stands(&change)?;
-        let is_folder = state.is_folder() && target.is_folder();
+        let (state, bytes, is_ours) = disk.stands(&change, &links)?;
         let diff = match (state, target) {
-            _ if state == target || is_folder => String::new(),
+            (FileState::Folder { .. }, FileState::Folder { mode: None }) => String::new(),
+            _ if state == target => String::new(),
             (state, target) => difference_of(
                 &shown(workspace.as_deref(), &change.root, &change.path),
                 (state, &bytes),

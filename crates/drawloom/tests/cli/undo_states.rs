@@ -1,12 +1,16 @@
 //! What can stand at a path, and how it is shown, given back and taken again.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::exec::world;
-use crate::file_tools::say;
+use crate::exec::{exec, world};
+use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat};
+use crate::undo_walls::turn;
+use crate::world::{Run, World};
 
 /// Both were once written in the place of bytes that are not kept.
 #[test]
@@ -34,4 +38,81 @@ fn a_text_that_says_that_its_bytes_are_not_kept_is_shown_and_given_back_as_any_o
     let redone = say(&world, "/redo --files");
     assert_eq!(fs::read_to_string(project.join("evil")).unwrap(), LARGE, "{redone:?}");
     assert_eq!(fs::read_to_string(project.join("mine")).unwrap(), UNKNOWN, "{redone:?}");
+}
+
+/// Runs it as an ordinary user, whom modes keep out.
+fn as_user(world: &World, arguments: &[&str]) -> Run {
+    // Only the superuser can be somebody else.
+    assert!(rustix::process::geteuid().is_root(), "run as root, or leave this test out by name");
+    let project = world.path("project");
+    let inner = world.command(&[&["--workspace", project.to_str().unwrap()], arguments].concat());
+    let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(world.path("")).status().unwrap();
+    assert!(owned.success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(inner.get_current_dir().unwrap()).stdin(Stdio::null());
+    command.output().unwrap().into()
+}
+
+#[test]
+fn what_a_command_closed_to_its_owner_is_recorded_given_back_and_taken_again() {
+    let closes = "echo new > f; chmod 000 f; echo new > g; chmod 200 g; chmod 000 h; \
+                  chmod 000 src/main.rs; chmod 000 src; echo n > n; chmod 000 n; mkdir m; echo x > m/x; chmod 000 m";
+    let world = world(&[calls(&json!([exec(closes)])), json!({"text": "Done."})]);
+    let project = world.path("project");
+    for name in ["f", "g", "h"] {
+        fs::write(project.join(name), "old\n").unwrap();
+    }
+    // What its owner closed is nobody else's business.
+    fs::write(project.join("own"), "mine\n").unwrap();
+    fs::set_permissions(project.join("own"), PermissionsExt::from_mode(0)).unwrap();
+    let before = listed(&project);
+    let ran = as_user(&world, &["chat", "-m", "Close them."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let closed = listed(&project);
+    assert_eq!(fs::metadata(project.join("f")).unwrap().permissions().mode() & 0o7777, 0);
+    let shown = as_user(&world, &["chat", "-m", "/diff"]).out;
+    assert!(shown.contains("+++ n\n") && shown.contains("src: old mode 755\n"), "{shown}");
+    assert!(!shown.contains("mine"), "{shown}");
+    let back = as_user(&world, &["chat", "-m", "/undo --files"]);
+    assert!(!back.err.contains("left as it is"), "{back:?}");
+    assert_eq!(listed(&project), before, "{back:?}");
+    let redone = as_user(&world, &["chat", "-m", "/redo --files"]);
+    assert_eq!(listed(&project), closed, "{redone:?}");
+}
+
+#[test]
+fn modes_of_folders_are_shown_given_back_and_taken_again() {
+    let world = world(&[calls(&json!([exec("chmod 700 src")])), json!({"text": "Done."})]);
+    let project = world.path("project");
+    fs::set_permissions(project.join("src"), PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said["changed"], json!([{"path": "src", "added": null, "removed": null}]));
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("src: old mode 755\nsrc: new mode 700\n") && !shown.contains("folder"), "{shown}");
+    let mode = || fs::metadata(project.join("src")).unwrap().permissions().mode() & 0o7777;
+    for (command, expected) in
+        [("/undo --files", 0o755), ("/redo --files", 0o700), ("/restore src --yes", 0o755)]
+    {
+        let run = say(&world, command);
+        assert_eq!(mode(), expected, "{command}: {run:?}");
+    }
+}
+
+#[test]
+fn a_link_that_became_a_folder_is_given_back_and_taken_again_at_once() {
+    let world = world(&[]);
+    let project = world.path("project");
+    symlink("src", project.join("link")).unwrap();
+    let before = listed(&project);
+    turn(&world, &project, "rm link; mkdir link; echo in > link/in; mv src t; mv link src; mv t link");
+    let after = listed(&project);
+    for (command, expected) in [("/undo --files", &before), ("/redo --files", &after)] {
+        let run = say(&world, command);
+        assert_eq!(&listed(&project), expected, "{command}: {run:?}");
+        assert!(!run.err.contains("left as it is"), "{run:?}");
+    }
 }

@@ -28,6 +28,8 @@ pub(super) enum Step {
     Rename(String, String),
     Mode(String, u32),
     Link(String, String),
+    /// A folder goes to another name, and a link to it comes in its place, or a link that is there.
+    Swap(String, String),
 }
 
 impl Step {
@@ -42,6 +44,10 @@ impl Step {
             Self::DeleteFolder(path) => format!("[ -L '{path}' ] || rm -rf '{path}'"),
             Self::Rename(from, to) => format!("{}; mv -fT '{from}' '{to}'", above(to)),
             Self::Mode(path, mode) => format!("[ -L '{path}' ] || chmod {mode:o} '{path}'"),
+            Self::Swap(path, link) => format!(
+                "if [ -L '{link}' ]; then mv -T '{path}' t && mv -T '{link}' '{path}' && mv -T t '{link}'; \
+                 else mv -T '{path}' '{link}' && ln -sT '{link}' '{path}'; fi"
+            ),
             Self::Link(target, path) => format!("ln -sT '{target}' '{path}'"),
         }
     }
@@ -53,6 +59,22 @@ pub(super) fn run(steps: &[Step], folder: &Path) {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &lines.join("\n")]).current_dir(folder);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+}
+
+/// A step of a command, also one that closes a path to its owner, or puts a link where a folder was, and that folder where
+/// the link was.
+pub(super) fn any_step() -> impl Strategy<Value = Step> {
+    let mode = || prop::sample::select(vec![0, 0o200, 0o500, 0o700, 0o711, 0o1777]);
+    prop_oneof![
+        6 => step(),
+        2 => (folder(), mode()).prop_map(|(path, mode)| Step::Mode(path, mode)),
+        1 => (file(), mode()).prop_map(|(path, mode)| Step::Mode(path, mode)),
+        2 => (folder(), prop::sample::select(vec!["l0", "l1"])).prop_map(|(path, link)| Step::Swap(path, link.to_owned())),
+    ]
+    .prop_filter("it is not recorded", |step| {
+        let (Step::Write(path, _) | Step::Delete(path)) = step else { return true };
+        !super::PASSED_OVER.contains(&path.as_str())
+    })
 }
 
 fn step() -> impl Strategy<Value = Step> {
