@@ -60,6 +60,9 @@ const NO_LONGER_KEPT: &str = "its bytes are no longer kept (limits.kept_files, l
 async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<String>, CommandError> {
     match state {
         FileState::Unknown => return Ok(Some("its bytes were not kept".to_owned())),
+        FileState::Special { .. } => {
+            return Ok(Some("a pipe or socket, which is not made again".to_owned()));
+        }
         FileState::Large { bytes, .. } => {
             let size = text::bytes::size(bytes);
             return Ok(Some(format!("a file of {size}, whose bytes are not kept")));
@@ -301,7 +304,7 @@ async fn keep(
             continue;
         }
         // What cannot be brought back is no change that is taken again.
-        if found.unkept.is_none() {
+        if found.is_taken_again() {
             changes.push(NewFileChange {
                 root: path.root.clone(),
                 path: path.path.clone(),
@@ -313,7 +316,7 @@ async fn keep(
         paths.push((path, found));
     }
     let mut ids = app.runtime.store.keep_giving_back(&asker.principal, tree, changes).await?.into_iter();
-    let mut id_of = |found: &Found| if found.unkept.is_none() { ids.next() } else { None };
+    let mut id_of = |found: &Found| if found.is_taken_again() { ids.next() } else { None };
     Ok(paths
         .into_iter()
         .map(|(path, found)| {

@@ -35,6 +35,11 @@ pub enum FileState {
         bytes: u64,
         stamp: Digest,
     },
+    /// A pipe or socket, by its device and inode: it can go, and is not made again.
+    Special {
+        device: u64,
+        inode: u64,
+    },
 }
 
 impl FileState {
@@ -42,7 +47,11 @@ impl FileState {
     pub const fn blob(self) -> Option<Digest> {
         match self {
             Self::File { blob, .. } | Self::Link { target: blob } => Some(blob),
-            Self::Absent | Self::Folder { .. } | Self::Unknown | Self::Large { .. } => None,
+            Self::Absent
+            | Self::Folder { .. }
+            | Self::Unknown
+            | Self::Large { .. }
+            | Self::Special { .. } => None,
         }
     }
 
@@ -166,7 +175,8 @@ mod tests {
         let link = FileState::Link { target: Digest::of(b"elsewhere") };
         let large = FileState::Large { bytes: 11 << 20, stamp: Digest::of(b"its stamp") };
         let folder = FileState::Folder { mode: Some(0o750) };
-        for state in [FileState::Absent, folder, link, FileState::Unknown, large] {
+        let special = FileState::Special { device: 1, inode: 2 };
+        for state in [FileState::Absent, folder, link, FileState::Unknown, large, special] {
             assert_eq!(read(&serde_json::to_string(&state).unwrap()), state);
         }
     }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
-use workspace::{RelativePath, Stamp};
+use workspace::{FileId, RelativePath, Stamp};
 
 pub(crate) use difference::line_name;
 pub use difference::{lines_between, unified_diff};
@@ -57,6 +57,8 @@ pub enum FileContent<'a> {
         bytes: u64,
         stamp: Digest,
     },
+    /// A pipe or socket.
+    Special(FileId),
 }
 
 /// A change that is about to be made.

@@ -101,7 +101,7 @@ impl Entry {
         match &self.kind {
             EntryKind::File { digest, .. } => Some(*digest),
             EntryKind::Link { target } => Some(Digest::of(target)),
-            EntryKind::Folder | EntryKind::NotKept(_) => None,
+            EntryKind::Folder | EntryKind::Special | EntryKind::NotKept(_) => None,
         }
     }
 }
@@ -116,6 +116,8 @@ pub(crate) enum EntryKind {
     Link {
         target: Vec<u8>,
     },
+    /// A pipe or socket.
+    Special,
     /// A file whose bytes are not kept.
     NotKept(NotKept),
 }

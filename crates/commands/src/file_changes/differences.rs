@@ -96,7 +96,11 @@ fn key(state: FileState) -> Option<(Digest, Option<u32>)> {
     match state {
         FileState::File { mode, blob } => Some((blob, mode)),
         FileState::Link { target } => Some((target, None)),
-        FileState::Absent | FileState::Folder { .. } | FileState::Unknown | FileState::Large { .. } => None,
+        FileState::Absent
+        | FileState::Folder { .. }
+        | FileState::Unknown
+        | FileState::Large { .. }
+        | FileState::Special { .. } => None,
     }
 }
 
@@ -110,7 +114,7 @@ async fn difference(app: &App, asker: &Asker, change: &PathChange) -> Result<Str
     let mut sides = Vec::new();
     for state in [change.before, change.after] {
         // What is not known to be the command's is shown as that, beside what stood there.
-        if state != FileState::Unknown
+        if !matches!(state, FileState::Unknown | FileState::Special { .. })
             && let Some(why) = not_kept(app, asker, state).await?
         {
             return Ok(format!("{}: {why}\n", name(&path)));
@@ -143,6 +147,7 @@ pub(super) fn difference_of(
             FileState::Link { .. } => {
                 let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
             }
+            FileState::Special { .. } => drop(writeln!(out, "{did} pipe or socket {path}")),
             FileState::Unknown => {
                 let _ = writeln!(out, "{path}: what stands there is not known to be what the command left");
             }

@@ -52,6 +52,11 @@ impl Found {
         Self { is_back: false, state, target, first: 0, unkept: None }
     }
 
+    /// Whether what stands there can be brought back once it went.
+    pub(super) const fn is_taken_again(&self) -> bool {
+        self.unkept.is_none() && !matches!(self.state, FileState::Special { .. })
+    }
+
     const fn step(&self) -> Step {
         match (self.state, self.target) {
             (_, FileState::Absent) => Step::Go,
@@ -337,6 +342,10 @@ fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), Fi
             let target = root.link_target(path)?;
             Ok((FileState::Link { target: Digest::of(&target) }, target))
         }
+        FileKind::Fifo | FileKind::Socket => {
+            let FileId { device, inode } = root.stamp(path)?.1.id;
+            Ok((FileState::Special { device, inode }, Vec::new()))
+        }
         _ => {
             let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
             if is_closed(&read) {
@@ -361,5 +370,6 @@ const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
         FileState::Link { .. } => FileContent::Link { target: bytes },
         FileState::Unknown => FileContent::Unknown,
         FileState::Large { bytes, stamp } => FileContent::Large { bytes, stamp },
+        FileState::Special { device, inode } => FileContent::Special(FileId { device, inode }),
     }
 }

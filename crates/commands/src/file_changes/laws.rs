@@ -48,6 +48,7 @@ impl Records {
             FileContent::Link { target } => FileState::Link { target: keep(target) },
             FileContent::Unknown => FileState::Unknown,
             FileContent::Large { bytes, stamp } => FileState::Large { bytes, stamp },
+            FileContent::Special(id) => FileState::Special { device: id.device, inode: id.inode },
         }
     }
 }

@@ -88,6 +88,8 @@ pub enum VersionKind {
     File,
     Folder,
     Link,
+    /// A pipe or socket.
+    Special,
 }
 
 impl VersionKind {
@@ -97,6 +99,7 @@ impl VersionKind {
             FileState::File { .. } | FileState::Unknown | FileState::Large { .. } => Self::File,
             FileState::Folder { .. } => Self::Folder,
             FileState::Link { .. } => Self::Link,
+            FileState::Special { .. } => Self::Special,
         }
     }
 }

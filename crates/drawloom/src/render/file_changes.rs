@@ -62,6 +62,7 @@ pub(super) fn history(found: &FileHistory, to: OutputStyle) -> RenderedOutcome {
         let was = match (version.was, version.bytes) {
             (VersionKind::Nothing, _) => "nothing was there".to_owned(),
             (VersionKind::Folder, _) => "a folder".to_owned(),
+            (VersionKind::Special, _) => "a pipe or socket".to_owned(),
             (_, None) => "not kept".to_owned(),
             (VersionKind::Link, Some(_)) => "a link".to_owned(),
             (VersionKind::File, Some(bytes)) => text::bytes::size(bytes),

@@ -116,3 +116,22 @@ fn a_link_that_became_a_folder_is_given_back_and_taken_again_at_once() {
         assert!(!run.err.contains("left as it is"), "{run:?}");
     }
 }
+
+#[test]
+fn a_file_that_became_a_pipe_comes_back_and_a_new_pipe_goes_unless_it_is_another_one() {
+    let world = world(&[]);
+    let project = world.path("project");
+    fs::write(project.join("f"), "old\n").unwrap();
+    fs::write(project.join("g"), "old\n").unwrap();
+    turn(&world, &project, "rm f g; mkfifo f g n");
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("new pipe or socket n\n") && shown.contains("-old\n"), "{shown}");
+    // One that somebody made since stays, also with an equal name.
+    fs::rename(project.join("n"), project.join("mine")).unwrap();
+    fs::rename(project.join("g"), project.join("n")).unwrap();
+    let back = say(&world, "/undo --files");
+    assert_eq!(fs::read_to_string(project.join("f")).unwrap(), "old\n", "{back:?}");
+    assert_eq!(fs::read_to_string(project.join("g")).unwrap(), "old\n", "{back:?}");
+    assert!(back.err.contains("left as it is: n: somebody changed it since"), "{back:?}");
+    assert!(project.join("mine").exists() && project.join("n").exists());
+}

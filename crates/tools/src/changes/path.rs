@@ -126,6 +126,9 @@ pub fn give_back(
     if !(is_known(before) && is_known(after)) {
         return Err("its bytes are not kept".to_owned());
     }
+    if matches!(before, FileContent::Special(_)) {
+        return Err("no pipe or socket is made again".to_owned());
+    }
     match (after, before) {
         (FileContent::File { bytes: now, .. }, FileContent::File { mode, bytes }) => {
             let mode = mode_of(mode, NEW_FILE);
@@ -139,6 +142,7 @@ pub fn give_back(
         }
         (FileContent::Folder { .. }, _) => root.remove_folder(path).map_err(failed)?,
         (FileContent::Link { target }, _) => remove_link(locks, root, path, target)?,
+        (FileContent::Special(id), _) => root.remove_special(path, id).map_err(failed)?,
         (FileContent::Absent | FileContent::Unknown | FileContent::Large { .. }, _) => {}
     }
     if before == FileContent::Absent {
@@ -146,7 +150,9 @@ pub fn give_back(
     }
     make_folders_above(root, path, umask)?;
     match before {
-        FileContent::Absent | FileContent::Unknown | FileContent::Large { .. } => Ok(()),
+        FileContent::Absent | FileContent::Unknown | FileContent::Large { .. } | FileContent::Special(_) => {
+            Ok(())
+        }
         FileContent::File { mode, bytes } => {
             change_file(locks, (root, path), None, (Some(bytes), mode_of(mode, NEW_FILE)))
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loom::Digest;
-use workspace::{FileStamp, RelativePath};
+use workspace::{FileId, FileStamp, RelativePath};
 
 use super::index::Index;
 use super::pack::Place;
@@ -30,6 +30,8 @@ pub(crate) enum StoodState {
     Large {
         stamp: FileStamp,
     },
+    /// A pipe or socket.
+    Special(FileId),
 }
 
 /// A path that is another than before.
@@ -63,6 +65,7 @@ impl StoodState {
             EntryKind::Folder => Some(Self::Folder { mode }),
             EntryKind::File { digest, place } => Some(Self::File { mode, digest: *digest, place: *place }),
             EntryKind::Link { target } => Some(Self::Link { target: target.clone() }),
+            EntryKind::Special => Some(Self::Special(entry.stamp.id)),
             EntryKind::NotKept(_) => None,
         }
     }
@@ -80,7 +83,12 @@ impl StoodState {
     pub(crate) const fn len(&self) -> u64 {
         match self {
             Self::File { place, .. } => place.bytes,
-            Self::Absent | Self::Folder { .. } | Self::Link { .. } | Self::Unknown | Self::Large { .. } => 0,
+            Self::Absent
+            | Self::Folder { .. }
+            | Self::Link { .. }
+            | Self::Unknown
+            | Self::Large { .. }
+            | Self::Special(_) => 0,
         }
     }
 }
@@ -191,7 +199,8 @@ impl Checkpoint {
             StoodState::Absent
             | StoodState::Folder { .. }
             | StoodState::Unknown
-            | StoodState::Large { .. } => Ok(Vec::new()),
+            | StoodState::Large { .. }
+            | StoodState::Special(_) => Ok(Vec::new()),
         }
     }
 }

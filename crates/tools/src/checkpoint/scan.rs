@@ -199,7 +199,8 @@ impl<'a> Scan<'a> {
                 Err(_) => EntryKind::NotKept(NotKept::Unreadable),
             },
             FileKind::Regular => return self.take_file(at, stamp, settled),
-            // A socket, a pipe, a device: nothing that could be given back.
+            FileKind::Fifo | FileKind::Socket => EntryKind::Special,
+            // A device: nothing that could be given back.
             _ => {
                 self.index.passed_over.insert(path.into());
                 return Ok(());

@@ -63,6 +63,7 @@ fn told_until(before: &Checkpoint, after: &Checkpoint, until: Option<i64>) -> Ve
         StoodState::Absent => "nothing".to_owned(),
         StoodState::Folder { .. } => "folder".to_owned(),
         StoodState::Unknown => "what is not known".to_owned(),
+        StoodState::Special(_) => "a pipe or socket".to_owned(),
         StoodState::Large { stamp } => format!("{} bytes", stamp.bytes),
         StoodState::Link { target } => format!("-> {}", String::from_utf8_lossy(target)),
         StoodState::File { mode, .. } => {

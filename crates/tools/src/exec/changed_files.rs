@@ -401,6 +401,7 @@ fn content<'b>(state: &StoodState, bytes: &'b [u8]) -> FileContent<'b> {
         StoodState::Absent => FileContent::Absent,
         StoodState::File { mode, .. } => FileContent::File { mode: Some(*mode), bytes },
         StoodState::Unknown => FileContent::Unknown,
+        StoodState::Special(id) => FileContent::Special(*id),
         StoodState::Large { stamp } => FileContent::Large { bytes: stamp.bytes, stamp: unkept_digest(stamp) },
         StoodState::Folder { mode } => FileContent::Folder { mode: Some(*mode) },
         StoodState::Link { .. } => FileContent::Link { target: bytes },
@@ -432,6 +433,7 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
     let kind = |state: &StoodState| match state {
         StoodState::Folder { .. } => "folder ",
         StoodState::Link { .. } => "link ",
+        StoodState::Special(_) => "pipe or socket ",
         StoodState::Absent | StoodState::File { .. } | StoodState::Unknown | StoodState::Large { .. } => "",
     };
     let counts = || {

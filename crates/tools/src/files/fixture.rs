@@ -52,7 +52,10 @@ impl ChangeRecorder for Recorded {
             FileContent::File { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
             FileContent::Folder { .. } => Some(FOLDER.to_owned()),
             FileContent::Link { target } => Some(format!("-> {}", String::from_utf8_lossy(target))),
-            FileContent::Absent | FileContent::Unknown | FileContent::Large { .. } => None,
+            FileContent::Absent
+            | FileContent::Unknown
+            | FileContent::Large { .. }
+            | FileContent::Special(_) => None,
         };
         let row = |change: &PlannedChange<'_>| {
             let path = change.path.as_path().display().to_string();

@@ -83,6 +83,24 @@ impl Root {
         remove().map_err(|problem| self.failed(path, problem))
     }
 
+    /// Removes a pipe or socket, if it still is this one.
+    ///
+    /// # Errors
+    /// [`FileProblem::NotRegular`]: another thing stands there, which stays.
+    pub fn remove_special(&self, path: &RelativePath, expected: FileId) -> Result<(), FileError> {
+        let remove = || -> Result<(), FileProblem> {
+            let (folder, name) = self.split(path)?;
+            let stat = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileKind::of(FileType::from_raw_mode(stat.st_mode)) {
+                FileKind::Fifo | FileKind::Socket if FileId::of(&stat) == expected => {
+                    Ok(unlinkat(folder, &name, AtFlags::empty())?)
+                }
+                other => Err(FileProblem::NotRegular(other)),
+            }
+        };
+        remove().map_err(|problem| self.failed(path, problem))
+    }
+
     /// Gives a plain file or a folder these permission bits.
     ///
     /// # Errors

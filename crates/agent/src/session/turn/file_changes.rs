@@ -222,7 +222,8 @@ const fn bytes_of(content: FileContent<'_>) -> Option<&[u8]> {
         FileContent::Absent
         | FileContent::Folder { .. }
         | FileContent::Unknown
-        | FileContent::Large { .. } => None,
+        | FileContent::Large { .. }
+        | FileContent::Special(_) => None,
     }
 }
 
@@ -234,5 +235,6 @@ fn state(content: FileContent<'_>) -> FileState {
         FileContent::Link { target } => FileState::Link { target: Digest::of(target) },
         FileContent::Unknown => FileState::Unknown,
         FileContent::Large { bytes, stamp } => FileState::Large { bytes, stamp },
+        FileContent::Special(id) => FileState::Special { device: id.device, inode: id.inode },
     }
 }
