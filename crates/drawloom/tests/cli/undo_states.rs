@@ -67,7 +67,7 @@ fn what_a_command_closed_to_its_owner_is_recorded_given_back_and_taken_again() {
     }
     // What its owner closed is nobody else's business.
     fs::write(project.join("own"), "mine\n").unwrap();
-    fs::set_permissions(project.join("own"), PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(project.join("own"), PermissionsExt::from_mode(0o000)).unwrap();
     let before = listed(&project);
     let ran = as_user(&world, &["chat", "-m", "Close them."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
