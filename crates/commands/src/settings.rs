@@ -269,6 +269,8 @@ pub struct ExecSettings {
     pub dependency_folders: Vec<String>,
     /// Folders of the owner with packages that commands read, as they are written: `~` is the owner's home.
     pub caches: Vec<PathBuf>,
+    /// Free space that a command leaves where it writes, in bytes.
+    pub free_space: u64,
 }
 
 /// What the tools of the web reach.

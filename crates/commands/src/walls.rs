@@ -48,6 +48,7 @@ pub fn of_workspace(
     walls.tracked_records = Some(records(home));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
+    walls.limits.free_space = settings.free_space;
     // A command needs what it makes itself, whatever its owner took from their own.
     walls.umask = store::home::former_umask() & 0o077;
     let user_home = user_home();

@@ -188,7 +188,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         tools: config.tools.clone(),
-        exec: config.exec.of_commands(),
+        exec: config.exec.of_commands(&config.limits),
         web: web_of(&config)?,
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),

@@ -113,7 +113,12 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let config = layers.config_for(&command, &|line| output.note(line))?;
             let Command::Sandbox(arguments) = command else { return Err(command.not_here()) };
             let web = open::web_of(&config)?;
-            crate::sandboxed::run(&arguments, &paths, (&config.exec.of_commands(), &web), output.json)?
+            crate::sandboxed::run(
+                &arguments,
+                &paths,
+                (&config.exec.of_commands(&config.limits), &web),
+                output.json,
+            )?
         }
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,

@@ -17,7 +17,8 @@ const DAY: u64 = 24 * HOUR;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
-    /// With less free space than this, generations and imports are refused.
+    /// With less free space than this, generations and imports are refused, and a command that runs where there is less is
+    /// ended.
     pub(crate) free_space: Bytes,
     /// A larger home gets a notice.
     pub(crate) home_warn: Bytes,

@@ -283,8 +283,9 @@ pub(crate) struct Exec {
 }
 
 impl Exec {
-    pub(crate) fn of_commands(&self) -> ExecSettings {
+    pub(crate) fn of_commands(&self, limits: &Limits) -> ExecSettings {
         ExecSettings {
+            free_space: limits.free_space.0,
             toolchains: self.toolchains.clone(),
             dependency_folders: self.dependency_folders.clone(),
             caches: self.caches.clone(),

@@ -140,3 +140,11 @@ fn a_pipe_goes_into_the_command_and_what_it_changes_is_told_in_json() {
     let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&told["changed"], &told["output"]), (&serde_json::json!([]), &serde_json::json!("kept\n")));
 }
+
+#[test]
+fn a_command_is_ended_where_less_space_is_free_than_its_owner_wants() {
+    let world = world();
+    world.write("config.toml", "[limits]\nfree_space = \"1000 TiB\"\n");
+    let run = world.run(&["sandbox", "--", "sleep", "60"]);
+    assert!(run.code != Some(0) && run.err.contains("(limits.free_space)"), "{run:?}");
+}

@@ -1,6 +1,7 @@
 //! Watching a command: its end, its limits, the supervisor's wish, and what it leaves.
 
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -125,9 +126,14 @@ fn over_limit(walls: &Walls, scope: ProcessScope, with_unmapped: bool) -> Option
     if mapped.saturating_add(unmapped) > limits.memory {
         return Some(format!("{} MiB of memory", limits.memory >> 20));
     }
-    let is_full = |root| statvfs(root).is_ok_and(|space| space.f_bavail * space.f_frsize < limits.free_space);
-    if walls.writable_roots().chain([walls.home.as_path()]).any(is_full) {
-        return Some(format!("less than {} MiB of free space", limits.free_space >> 20));
+    let is_full =
+        |root: &&Path| statvfs(*root).is_ok_and(|space| space.f_bavail * space.f_frsize < limits.free_space);
+    if let Some(full) = walls.writable_roots().chain([walls.home.as_path()]).find(is_full) {
+        let mib = limits.free_space >> 20;
+        return Some(format!(
+            "less than {mib} MiB of free space where {} lies (limits.free_space)",
+            full.display()
+        ));
     }
     None
 }
