@@ -157,9 +157,9 @@ impl Play {
         }
     }
 
-    /// A word that was never said, for a text of this trust.
+    /// A word that was never said, for a text of this trust; long enough that a file of it says something.
     fn word(&mut self, kind: &str, trust: Trust) -> String {
-        let word = format!("{kind}{:04}q", self.words.len());
+        let word = format!("{kind}{:04}-and-no-other", self.words.len());
         self.words.insert(word.clone(), trust);
         word
     }
@@ -327,6 +327,20 @@ async fn play(steps: &[Step]) -> BTreeMap<Trust, usize> {
         play.check().await;
     }
     play.answers
+}
+
+#[test]
+fn s3_a_file_of_a_branch_that_is_left_stays_from_outside() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for at in 0..6 {
+        let steps = [
+            Step::Say { trust: Trust::Outside, looks: vec![Look::Write] },
+            Step::Edit(at, EditAs::Branch),
+            Step::Say { trust: Trust::Owner, looks: vec![Look::Read(0)] },
+        ];
+        let answers = runtime.block_on(play(&steps));
+        assert_eq!(answers.get(&Trust::Outside), Some(&2), "{at}: {answers:?}");
+    }
 }
 
 #[test]

@@ -219,7 +219,9 @@ pub(super) fn shown(
     let small = small.filter(|_| !is_named && session != SessionType::Isolated && has_folder(app));
     let small_window = small.map(|model| model.window);
     let agent = agent.to_owned();
-    Ok(ToolsShown { agent, tools, others, untaken, small_window, has_folder: has_folder(app) })
+    let has_folder = has_folder(app);
+    let advice = app.workspace.advice.clone().filter(|_| !has_folder);
+    Ok(ToolsShown { agent, tools, others, untaken, small_window, has_folder, advice })
 }
 
 /// A call of a tool of whose arguments nothing is known.

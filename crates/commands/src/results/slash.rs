@@ -92,6 +92,9 @@ pub struct ToolsShown {
     pub small_window: Option<u32>,
     /// Whether there is a folder in which they could work.
     pub has_folder: bool,
+    /// What makes one, where there is none and it was not told yet.
+    #[serde(skip)]
+    pub advice: Option<String>,
 }
 
 /// A tool that an agent may call.

@@ -211,8 +211,12 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
         let why = format!("a window of {window} tokens is too small for tools that are not named");
         shown += &wrapped(&format!("not all tools are sent: {why}: {set} names some"), "", to);
     } else if found.tools.is_empty() {
-        let why = if found.has_folder { "" } else { " without a workspace (`--workspace DIR`)" };
-        shown += &wrapped(&format!("the model may call no tools{why}: {set} names some"), "", to);
+        let why = match &found.advice {
+            _ if found.has_folder => format!(": {set} names some"),
+            Some(advice) => format!(" without a workspace: {}", to.text(advice)),
+            None => " without a workspace: `--workspace DIR` names one".to_owned(),
+        };
+        shown += &wrapped(&format!("the model may call no tools{why}"), "", to);
     }
     if !found.others.is_empty() {
         shown += &wrapped(&to.dim(&format!("not given to it: {}", found.others.join(", "))), "", to);
