@@ -145,11 +145,8 @@ impl Layers {
     /// # Errors
     /// As [`Self::config`].
     pub(crate) fn config_for(&self, command: &Command, note: &dyn Fn(&str)) -> Result<Config, CommandError> {
-        // A rule that is left out is no rule: what is said of the others would be wrong.
-        let lacks_rules =
-            || self.problems.iter().any(|problem| problem.key.as_deref().is_some_and(holds_rules));
-        let needs_all =
-            command.vouches_for_secrets() || matches!(command, Command::Policy(_)) && lacks_rules();
+        let lacks_rules = self.without_rules().is_some();
+        let needs_all = command.vouches_for_secrets() || matches!(command, Command::Policy(_)) && lacks_rules;
         let config = if command.only_reads() && !needs_all { self.lenient()? } else { self.config()? };
         for problem in &self.problems {
             let refused = if problem.blocks {
@@ -160,6 +157,12 @@ impl Layers {
             note(&format!("{problem}{refused}"));
         }
         Ok(config)
+    }
+
+    /// What keeps rules from being read, if anything does. A rule that is left out is no rule: what is said of the others
+    /// would be wrong.
+    pub(crate) fn without_rules(&self) -> Option<&Problem> {
+        self.problems.iter().find(|problem| problem.key.as_deref().is_some_and(holds_rules))
     }
 
     /// Whether there are secrets that others may have read.

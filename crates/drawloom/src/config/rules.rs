@@ -45,8 +45,11 @@ impl ConfigRules {
     }
 
     fn read_now(&self, agent: &str) -> Result<Arc<Policy>, String> {
-        let config = Layers::read(&self.paths.home, std::env::vars_os(), &[]).config();
-        let config = config.map_err(|error| error.message)?;
+        let layers = Layers::read(&self.paths.home, std::env::vars_os(), &[]);
+        if let Some(problem) = layers.without_rules() {
+            return Err(problem.to_string());
+        }
+        let config = layers.lenient().map_err(|error| error.message)?;
         let of_agent = config.agents.get(agent).map(|agent| agent.policy.clone()).unwrap_or_default();
         let rules = known_rules(&config.policy.rules, config.tools.keys())?;
         rules.for_agent(agent, of_agent).map(Arc::new).map_err(|error| error.to_string())
@@ -434,7 +437,15 @@ mod tests {
             "{text}"
         );
         assert!(rules.write(&rule).unwrap().contains("stands already"));
+        assert_eq!(rules.read("assistant").unwrap().rules().len(), 2, "both are read");
         std::fs::write(&file, "policy = 3\n").unwrap();
         assert!(rules.write(&rule).is_err());
+        std::fs::write(&file, "[[policy.rules]]\ndecision = \"deny\"\n").unwrap();
+        assert!(rules.read("assistant").unwrap_err().contains("policy.rules"));
+        std::fs::write(&file, "[model]\ndefualt = \"x\"\n").unwrap();
+        assert!(
+            rules.read("assistant").unwrap().rules().is_empty(),
+            "another key keeps none from being read"
+        );
     }
 }

@@ -179,7 +179,7 @@ fn home(answers: &'static [&'static str]) -> (World, Server) {
     let world = World::new();
     let config = format!(
         "[model]\ndefault = \"local/writer\"\n[providers.local]\nbase_url = \"{}\"\nkind = \"vllm\"\n\
-         [models.\"local/writer\"]\nwindow = 32000\n",
+         [models.\"local/writer\"]\nwindow = 32000\ntools = false\n",
         server.base()
     );
     world.write("config.toml", &config);
