@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loom::source::DEFAULT_AGENT;
 use policy::{Permission, Policy, PolicyRule, SessionType};
 
 /// File that rules stand in.
@@ -43,17 +44,25 @@ impl LastingRules {
         self.file.is_some()
     }
 
-    /// What was allowed for good in sessions of a type since the configuration was read.
+    /// What was allowed for good in sessions of a type since the configuration was read, and still is. It blocks.
     pub(crate) fn permissions(&self, session: SessionType) -> Vec<Permission> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = given.iter().filter(|(kind, ..)| session.falls_under(*kind));
-        held.map(|(_, permission, _)| permission.clone()).collect()
+        let held = self.standing().into_iter().filter(|(kind, ..)| session.falls_under(*kind));
+        held.map(|(_, permission, _)| permission).collect()
     }
 
-    /// The rules that were written since the configuration was read, in that order.
+    /// The rules that were written since the configuration was read and still stand, in that order. It blocks.
     pub fn written(&self) -> Vec<PolicyRule> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        given.iter().map(|(.., rule)| rule.clone()).collect()
+        self.standing().into_iter().map(|(.., rule)| rule).collect()
+    }
+
+    /// What was given, without what was taken out of the file since. Of rules that cannot be read none stands.
+    fn standing(&self) -> Vec<(SessionType, Permission, PolicyRule)> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(file) = self.file.as_ref().filter(|_| !given.is_empty()) {
+            let now = file.read(DEFAULT_AGENT).unwrap_or_default();
+            given.retain(|(.., rule)| now.rules().contains(rule));
+        }
+        given
     }
 
     /// Writes a rule on a thread that may wait for the disk. What it allows holds in this process from now on.
@@ -79,13 +88,14 @@ impl LastingRules {
 mod tests {
     use super::*;
 
-    /// A writer that can write once.
+    /// A file in which one rule finds room.
     #[derive(Default)]
-    struct Once(Mutex<Vec<String>>);
+    struct Once(Mutex<Vec<PolicyRule>>);
 
     impl RuleFile for Once {
         fn read(&self, _agent: &str) -> Result<Arc<Policy>, String> {
-            Ok(Arc::default())
+            let rules = self.0.lock().unwrap().clone();
+            Policy::new(rules).map(Arc::new).map_err(|error| error.to_string())
         }
 
         fn write(&self, rule: &PolicyRule) -> Result<String, String> {
@@ -93,7 +103,7 @@ mod tests {
             if !written.is_empty() {
                 return Err("the disk is full".to_owned());
             }
-            written.push(rule.to_string());
+            written.push(rule.clone());
             Ok("written".to_owned())
         }
     }
@@ -116,11 +126,17 @@ mod tests {
         let writer = Arc::<Once>::default();
         let rules = LastingRules::new(Arc::clone(&writer) as Arc<dyn RuleFile>);
         rules.write(SessionType::Main, permission("write"), rule()).await.unwrap();
-        assert_eq!(*writer.0.lock().unwrap(), ["allow write"]);
+        assert_eq!(*writer.0.lock().unwrap(), [rule()]);
         assert!(rules.write(SessionType::Main, permission("edit"), rule()).await.is_err());
         assert_eq!(rules.permissions(SessionType::Main), [permission("write")]);
         assert_eq!(rules.written(), [rule()]);
         assert_eq!(rules.permissions(SessionType::Private), [permission("write")]);
         assert_eq!(rules.permissions(SessionType::Isolated), []);
+        writer.0.lock().unwrap().clear();
+        assert_eq!(
+            (rules.permissions(SessionType::Main), rules.written()),
+            (vec![], vec![]),
+            "taken out of the file"
+        );
     }
 }

@@ -25,17 +25,17 @@ pub fn call_lines(tool: &str, arguments: &Value) -> Vec<String> {
         return shown;
     }
     let line = argument_line(arguments);
-    let line = one_line(&line);
+    let line = explicit(&one_line(&line)).into_owned();
     let at = text::grapheme::floor(&line, ARGUMENTS.min(line.len()));
     let more = if at < line.len() { "…" } else { "" };
-    vec![format!("calls {} {}{more}", one_line(tool), &line[..at])]
+    vec![format!("calls {} {}{more}", tool_name(tool), &line[..at])]
 }
 
 /// Lines that show the whole of a call: a command, and texts of several lines or over [`ARGUMENTS`], each line by itself.
 #[must_use]
 pub fn whole_call_lines(tool: &str, arguments: &Value) -> Vec<String> {
     let Value::Object(given) = arguments else {
-        return vec![format!("calls {} {}", one_line(tool), explicit(&one_line(&argument_line(arguments))))];
+        return vec![format!("calls {} {}", tool_name(tool), explicit(&one_line(&argument_line(arguments))))];
     };
     let (mut short, mut texts) = (Map::new(), Vec::new());
     for (name, value) in given {
@@ -55,10 +55,14 @@ pub fn whole_call_lines(tool: &str, arguments: &Value) -> Vec<String> {
     shown
 }
 
+fn tool_name(tool: &str) -> String {
+    explicit(&one_line(tool)).into_owned()
+}
+
 /// The first line of a call: the tool, and arguments that do not stand below it.
 fn headed(tool: &str, others: &Map<String, Value>) -> String {
     let others = if others.is_empty() { String::new() } else { format!(" {}", json!(others)) };
-    format!("calls {}{}", one_line(tool), explicit(&one_line(&others)))
+    format!("calls {}{}", tool_name(tool), explicit(&one_line(&others)))
 }
 
 /// Lines of a text, with all their characters; the end of the last is no line.

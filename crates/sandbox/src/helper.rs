@@ -244,7 +244,7 @@ fn wait_for_namespace(control: &UnixStream, inner: Pid, signs: &mut SignsOfLife)
             events.push(PollFd::new(control, PollFlags::IN));
         }
         // Once asked, the inner one has this long to say what it leaves.
-        let patience = if asked { watch::GRACE } else { signs_of_life::EVERY };
+        let patience = if asked { watch::GRACE } else { signs_of_life::PAUSE };
         let happened = match poll(&mut events, Some(&patience)) {
             Err(Errno::INTR) => continue,
             other => other.step("wait")?,

@@ -133,7 +133,7 @@ pub use protection::{OlderKernel, Protection};
 #[cfg(target_os = "linux")]
 pub use published_ports::{PublishedPorts, check_ports};
 #[cfg(target_os = "linux")]
-pub use running_commands::{FileBefore, before_running_commands};
+pub use running_commands::{FileBefore, SIGN_OF_LIFE, before_running_commands};
 pub use serving_git::git_folders_serving;
 #[cfg(target_os = "linux")]
 pub use session::Session;

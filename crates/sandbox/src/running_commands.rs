@@ -33,8 +33,10 @@ const FOLDER: &str = "running";
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the end of a command waits for one that begins.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is made later than this after the last sign of life, which is given each second, was not made by the command.
-const SILENCE: Duration = Duration::from_secs(3);
+/// Pause between two signs of life that a running command gives, in whole seconds.
+pub const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// What is made later than this after the last sign of life was not made by the command.
+const SILENCE: Duration = Duration::from_secs(3 * SIGN_OF_LIFE.as_secs());
 
 /// Record of one folder.
 #[derive(Debug, Serialize, Deserialize)]

@@ -24,6 +24,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use loom::Digest;
 use model::Cancel;
+use sandbox::SIGN_OF_LIFE;
 use serde::{Deserialize, Serialize};
 use workspace::{FileStamp, Root};
 
@@ -65,8 +66,8 @@ const PENDING: &str = "pending";
 
 /// What is written down of a running command into which nothing from outside goes.
 const FROM_HERE: &str = "nothing from outside";
-/// What is changed later than this after the last sign of life, which is given each second, was not changed by the command.
-const SILENCE: Duration = Duration::from_secs(2);
+/// What is changed later than this after the last sign of life was not changed by the command.
+const SILENCE: Duration = Duration::from_secs(2 * SIGN_OF_LIFE.as_secs());
 
 /// Bytes that no file needs any more, after which a pack is written anew.
 const WASTE: u64 = 256 << 20;

@@ -1,7 +1,7 @@
 //! Rules that decide on the calls of a session: those that it began with, and those that stand in the configuration by now.
 //!
-//! A rule that its owner writes while a turn runs holds for the next call. The stricter of the two decides, so that what
-//! was loosened meanwhile holds from the next turn on.
+//! A rule that its owner writes while a turn runs holds for the next call. The stricter of the two decides: what was loosened
+//! meanwhile holds in a process that begins later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -74,9 +74,18 @@ impl SessionPolicy {
         if now.decision > began.decision { now } else { began }
     }
 
-    /// What a yes to the question about a call may hold for.
+    /// What a yes to the question about a call may hold for, by both. It blocks.
     pub(crate) fn lasting_answers(&self, call: &CallFacts, session: &SessionFacts) -> LastingAnswers {
-        self.began.lasting_answers(call, session)
+        let began = self.began.lasting_answers(call, session);
+        let now = match self.newest.as_ref().map(|newest| newest()) {
+            None => return began,
+            Some(Err(_)) => return LastingAnswers::default(),
+            Some(Ok(newest)) => newest.lasting_answers(call, session),
+        };
+        LastingAnswers {
+            session: began.session.filter(|given| now.session.as_ref() == Some(given)),
+            always: began.always.filter(|rule| now.always.as_ref() == Some(rule)),
+        }
     }
 }
 

@@ -162,7 +162,15 @@ impl Layers {
     /// What keeps rules from being read, if anything does. A rule that is left out is no rule: what is said of the others
     /// would be wrong.
     pub(crate) fn without_rules(&self) -> Option<&Problem> {
-        self.problems.iter().find(|problem| problem.key.as_deref().is_some_and(holds_rules))
+        let is_of_rules = |key: &str| {
+            let names = segments(key);
+            let of_agent = || {
+                names.first().is_some_and(|first| first == "agents")
+                    && names.get(2).is_some_and(|name| name == "policy")
+            };
+            names.first().is_some_and(|first| first == "policy") || of_agent()
+        };
+        self.problems.iter().find(|problem| problem.key.as_deref().is_some_and(is_of_rules))
     }
 
     /// Whether there are secrets that others may have read.

@@ -25,29 +25,37 @@ use crate::paths::InvocationPaths;
 /// with an answer.
 pub(crate) struct ConfigRules {
     paths: InvocationPaths,
-    /// The last that were read.
+    /// Rules that were read last.
     read: Mutex<Option<ReadRules>>,
 }
 
 /// Rules for an agent as a file had them.
 struct ReadRules {
-    file: Option<FileStamp>,
+    file: Option<ConfigStamp>,
     agent: String,
     rules: Result<Arc<Policy>, String>,
 }
 
 /// Device, inode, size in bytes, and the kernel's time of change in s and ns, which no program sets.
-type FileStamp = (u64, u64, u64, i64, i64);
+type ConfigStamp = (u64, u64, u64, i64, i64);
 
 impl ConfigRules {
     pub(crate) fn new(paths: InvocationPaths) -> Self {
         Self { paths, read: Mutex::default() }
     }
 
-    fn read_now(&self, agent: &str) -> Result<Arc<Policy>, String> {
+    /// The rules as the file has them; `known` are those that it had before, which count while it is none.
+    fn read_now(
+        &self,
+        agent: &str,
+        known: Option<&Result<Arc<Policy>, String>>,
+    ) -> Result<Arc<Policy>, String> {
         let layers = Layers::read(&self.paths.home, std::env::vars_os(), &[]);
         if let Some(problem) = layers.without_rules() {
             return Err(problem.to_string());
+        }
+        if let Some(known) = known.filter(|_| layers.is_broken()) {
+            return known.clone();
         }
         let config = layers.lenient().map_err(|error| error.message)?;
         let of_agent = config.agents.get(agent).map(|agent| agent.policy.clone()).unwrap_or_default();
@@ -64,8 +72,9 @@ impl RuleFile for ConfigRules {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some(read) if read.file == file && read.agent == agent => read.rules.clone(),
-            _ => {
-                let rules = self.read_now(agent);
+            known_before => {
+                let of_agent = known_before.as_ref().filter(|read| read.agent == agent);
+                let rules = self.read_now(agent, of_agent.map(|read| &read.rules));
                 *known = Some(ReadRules { file, agent: agent.to_owned(), rules: rules.clone() });
                 rules
             }

@@ -14,7 +14,7 @@ const LINES: usize = 4;
 const CHARACTERS: usize = 200;
 
 /// Lines of calls as notices draw them, each on one line behind an indent: the first lines of each. `whole` is the command
-/// that shows them whole.
+/// that shows where they stand.
 pub(super) fn lines(calls: &[ToolCallShown], indent: &str, whole: &str, to: OutputStyle) -> Vec<String> {
     let mut drawn = Vec::new();
     for call in calls.iter().take(CALLS) {

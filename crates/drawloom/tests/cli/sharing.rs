@@ -222,7 +222,9 @@ fn a_message_that_waits_says_for_whom_and_ctrl_c_withdraws_it() {
     let mut second = Running(piped(&mut world.command(&["--model", &model, "chat", "-m", "private"])));
     let mut err = BufReader::new(second.0.stderr.take().unwrap());
     let mut told = [const { String::new() }; 2];
-    told.iter_mut().for_each(|line| drop(err.read_line(line).unwrap()));
+    for line in &mut told {
+        err.read_line(line).unwrap();
+    }
     let holder = format!("waiting for process {} (drawloom chat)\n", first.0.id());
     assert!(told[0].starts_with("no workspace here") && told[1] == holder, "{told:?}");
     kill_process(Pid::from_child(&second.0), Signal::INT).unwrap();

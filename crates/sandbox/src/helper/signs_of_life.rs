@@ -4,12 +4,14 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use rustix::event::Timespec;
 
-/// How often they are given.
-pub(super) const EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+use crate::running_commands::SIGN_OF_LIFE;
+
+/// Pause between two of them, as it is waited for.
+pub(super) const PAUSE: Timespec = Timespec { tv_sec: SIGN_OF_LIFE.as_secs() as i64, tv_nsec: 0 };
 
 /// Files whose time is marked.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl SignsOfLife {
         if now < self.next {
             return;
         }
-        self.next = now + Duration::from_secs(1);
+        self.next = now + SIGN_OF_LIFE;
         for file in &self.files {
             // Nobody is told who could do something about it.
             let _ = file.set_modified(SystemTime::now());

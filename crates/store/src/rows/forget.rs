@@ -287,8 +287,10 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
         file_changes::drop_all(db, tree.key)?;
         record(db, &mut done, tree, now)?;
         db.run("UPDATE trees SET purged = 1, title = '' WHERE pk = ?1", [tree.key.0])?;
-        // A turn that waits for its owner would write on.
-        let session = db.one("SELECT session FROM trees WHERE pk = ?1", [tree.key.0], |row| get(row, 0))?;
+        // A turn that waits for its owner would write on. It is in the last tree of its session.
+        let sql = "SELECT t.session FROM trees t WHERE t.pk = ?1
+             AND NOT EXISTS (SELECT 1 FROM trees u WHERE u.session = t.session AND u.pk > t.pk)";
+        let session = db.one(sql, [tree.key.0], |row| get(row, 0))?;
         if let Some(session) = session.flatten() {
             leases::fence(db, &SessionId(session).lease())?;
         }

@@ -15,7 +15,7 @@ use workspace::RootAccess;
 
 use super::CommandScope;
 use super::changed_files::{
-    ChangedFiles, OtherChanges, RecordedRoot, RootStates, SignsOfLife, holds_outside, outside_of, record_now,
+    ChangedFiles, OtherChanges, RecordedRoot, RootStates, SignFiles, holds_outside, outside_of, record_now,
     recording_from, write_down,
 };
 use crate::changes::{BytesOrigin, ChangeRecorder};
@@ -202,7 +202,7 @@ pub(crate) fn recording_beside<T>(
     call: &CallScope<'_>,
     commands: &CommandScope,
     (is_outside, touches): (bool, &[PathBuf]),
-    run: impl FnOnce(SignsOfLife) -> T,
+    run: impl FnOnce(SignFiles) -> T,
 ) -> Result<(T, ChangedFiles), String> {
     let background = &commands.background_changes;
     let begins = |stood: &[RecordedRoot<'_>]| {

@@ -70,7 +70,7 @@ pub fn recording<T>(
 }
 
 /// Files whose time is marked while what is recorded runs.
-pub(crate) type SignsOfLife = Vec<PathBuf>;
+pub(crate) type SignFiles = Vec<PathBuf>;
 
 /// The same; `begins` sees what stood there before, and what stands there after is returned, too. What the walls hold is
 /// changed at the paths that it `touches` alone.
@@ -79,7 +79,7 @@ pub(super) fn recording_from<T>(
     (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
     touches: &[PathBuf],
     begins: impl FnOnce(&[RecordedRoot<'_>]),
-    run: impl FnOnce(SignsOfLife) -> T,
+    run: impl FnOnce(SignFiles) -> T,
 ) -> Result<(T, ChangedFiles, RootStates), String> {
     let name = recorder.name();
     let mut before = Vec::new();

@@ -194,7 +194,9 @@ impl Turn<'_> {
     /// What was allowed before in this session, and for good since the configuration was read. What cannot be read
     /// allows nothing.
     async fn permissions(&self, session: SessionType) -> Vec<Permission> {
-        let mut permissions = self.runtime.rules.permissions(session);
+        let rules = self.runtime.rules.clone();
+        let given = tokio::task::spawn_blocking(move || rules.permissions(session)).await;
+        let mut permissions = given.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
         match self.settings().await {
             Ok((_, settings)) => permissions.extend(settings.allowed),
             Err(error) => tracing::warn!(%error, "what this session allows is not known"),
