@@ -13,7 +13,7 @@ use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::{configured_tools, holds_rules};
+use super::policy::configured_tools;
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
