@@ -1,11 +1,17 @@
 //! Arguments of the `tree` commands.
 
+mod generation;
+mod writing;
+
+pub use generation::{Generate, InvalidNumber, Regenerate, Sampling};
+pub(super) use generation::{number, whole};
+pub use writing::{Append, Branch, DraftArgs, Edit, EditAsArg, Split};
+
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::think::Think;
 use super::{NodeArg, TreeArg, ViewArg, WholeTreeArg};
 
 /// Work with trees: documents and conversations.
@@ -274,205 +280,6 @@ pub struct TextArgs {
     pub committed: bool,
 }
 
-/// `tree append`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Append {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// The text. `-` reads standard input, as no text does where something is piped.
-    #[serde(default)]
-    pub text: Option<String>,
-}
-
-/// `tree draft`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct DraftArgs {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// The whole text of the draft. `-` reads standard input. Without it, the draft is printed.
-    #[serde(default)]
-    pub text: Option<String>,
-    /// The node to edit [default: the draft after the last node].
-    #[arg(long, value_name = "NODE")]
-    #[serde(default)]
-    pub at: Option<String>,
-    /// Commit at once.
-    #[arg(long, requires = "text")]
-    #[serde(default)]
-    pub commit: bool,
-}
-
-/// Version or branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EditAsArg {
-    /// A version at the same place. Everything below it stays.
-    Version,
-    /// A new sibling. What was below stays with the old one.
-    Branch,
-}
-
-/// `tree edit`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-#[command(after_help = "Example: drawloom tree edit Rain\nExample: drawloom tree edit Rain --file rain.md")]
-pub struct Edit {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// The node: its id or short id. Without one the text of the path is edited, each passage where it stands.
-    #[arg(value_name = "NODE")]
-    #[serde(default)]
-    pub node: Option<String>,
-    /// The first passage that is edited [default: the first of the path].
-    #[arg(long, value_name = "NODE", conflicts_with = "node")]
-    #[serde(default)]
-    pub from: Option<String>,
-    /// The last passage that is edited [default: the end of the path].
-    #[arg(long, value_name = "NODE", conflicts_with = "node")]
-    #[serde(default)]
-    pub to: Option<String>,
-    /// The new text of the node. `-` reads standard input.
-    #[arg(long, requires = "node", conflicts_with_all = ["from", "to"])]
-    #[serde(default)]
-    pub text: Option<String>,
-    /// File with the new text. Without a text, file or words your editor opens ($VISUAL, $EDITOR).
-    #[arg(long, conflicts_with = "text")]
-    #[serde(default)]
-    pub file: Option<PathBuf>,
-    /// Replace these words of the text by others.
-    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["text", "file"])]
-    #[serde(default)]
-    pub replace: Vec<String>,
-    /// Replace them wherever they stand in it.
-    #[arg(long, requires = "replace")]
-    #[serde(default)]
-    pub all: bool,
-    /// What the edit makes [default: a version in documents, a branch in conversations].
-    #[arg(long = "as", value_enum, requires = "node")]
-    #[serde(default)]
-    pub edit_as: Option<EditAsArg>,
-}
-
-/// `tree split`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-#[command(
-    after_help = "Example: drawloom tree split Rain 9c3d --after 'until noon.'",
-    group(ArgGroup::new("place").required(true).args(["after", "at"]))
-)]
-pub struct Split {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// The node: its id or short id.
-    #[arg(value_name = "NODE")]
-    pub node: String,
-    /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true)]
-    #[serde(default)]
-    pub at: Option<u64>,
-    /// The place behind these words of its text.
-    #[arg(long, value_name = "WORDS", conflicts_with = "at")]
-    #[serde(default)]
-    pub after: Option<String>,
-}
-
-/// `tree branch`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-#[command(group(ArgGroup::new("place").required(true).args(["after", "at"])))]
-pub struct Branch {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// The node: its id or short id. Without one the words of --after are looked for in the text of the path.
-    #[arg(value_name = "NODE")]
-    #[serde(default)]
-    pub node: Option<String>,
-    /// The place in its text, in characters (grapheme clusters).
-    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true, requires = "node")]
-    #[serde(default)]
-    pub at: Option<u64>,
-    /// The place behind these words of its text.
-    #[arg(long, value_name = "WORDS", conflicts_with = "at")]
-    #[serde(default)]
-    pub after: Option<String>,
-    /// Continue with the alternative token of this rank, from the stored probabilities. 0 is the likeliest.
-    #[arg(long, value_name = "RANK")]
-    #[serde(default)]
-    pub token: Option<u32>,
-}
-
-/// How a model is asked.
-#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
-pub struct Sampling {
-    /// How many siblings to ask for.
-    #[arg(short = 'n', long = "count", value_name = "N", allow_negative_numbers = true, value_parser = whole::<1, 64>)]
-    #[serde(default)]
-    pub n: Option<u32>,
-    /// Use this preset of the configuration.
-    #[arg(long)]
-    #[serde(default)]
-    pub preset: Option<String>,
-    /// Ask this agent of the configuration. Can be repeated.
-    #[arg(long = "agent", value_name = "AGENT")]
-    #[serde(default)]
-    pub agents: Vec<String>,
-    /// Sampling temperature, from 0 to 5.
-    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 5>)]
-    #[serde(default)]
-    pub temperature: Option<f64>,
-    /// Nucleus sampling, from 0 to 1.
-    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 1>)]
-    #[serde(default)]
-    pub top_p: Option<f64>,
-    /// Least probability relative to the likeliest token, from 0 to 1.
-    #[arg(long, allow_negative_numbers = true, value_parser = number::<0, 1>)]
-    #[serde(default)]
-    pub min_p: Option<f64>,
-    /// Stop at this text, at `sentence` or at `paragraph`. Can be repeated.
-    #[arg(long, value_name = "TEXT", value_parser = stop)]
-    #[serde(default)]
-    pub stop: Vec<String>,
-    /// Seed of the first sibling. Each further sibling gets the next number.
-    #[arg(long, allow_negative_numbers = true)]
-    #[serde(default)]
-    pub seed: Option<i64>,
-    /// Length limit of an answer, in tokens.
-    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = whole::<1, { u32::MAX }>)]
-    #[serde(default)]
-    pub max_tokens: Option<u32>,
-    /// How much the model thinks before it answers.
-    #[arg(long, value_name = "off|low|high", hide_possible_values = true)]
-    #[serde(default)]
-    pub think: Option<Think>,
-    /// Keep the probabilities of this many alternatives of each token, from 0 to 20.
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = logprobs)]
-    #[serde(default)]
-    pub logprobs: Option<u8>,
-    /// Send this node before the newest text. Can be repeated.
-    #[arg(long, value_name = "NODE")]
-    #[serde(default)]
-    pub context: Vec<String>,
-    /// Send this node first, as instructions. Can be repeated.
-    #[arg(long, value_name = "NODE")]
-    #[serde(default)]
-    pub instruction: Vec<String>,
-    /// Send nothing: show what would be sent and what it would cost.
-    #[arg(long)]
-    #[serde(default)]
-    pub dry_run: bool,
-    /// Send more than 50,000 tokens without asking.
-    #[arg(long)]
-    #[serde(default)]
-    pub yes: bool,
-}
-
 /// What is trusted of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct TrustArgs {
@@ -492,81 +299,6 @@ pub struct TrustArgs {
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,
-}
-
-/// What is no number, or none that a flag takes.
-#[derive(Debug, thiserror::Error)]
-#[error("takes a {0}")]
-pub struct InvalidNumber(String);
-
-/// A number within the range a preset may have (docs/configuration.md).
-pub(super) fn number<const LEAST: i64, const MOST: i64>(text: &str) -> Result<f64, InvalidNumber> {
-    let fits = |number: &f64| (LEAST as f64..=MOST as f64).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("number from {LEAST} to {MOST}")))
-}
-
-pub(super) fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, InvalidNumber> {
-    let range = if MOST == u32::MAX { format!("from {LEAST}") } else { format!("from {LEAST} to {MOST}") };
-    let fits = |number: &u32| (LEAST..=MOST).contains(number);
-    text.parse().ok().filter(fits).ok_or_else(|| InvalidNumber(format!("whole number {range}")))
-}
-
-/// A text that ends an answer, or the name of where it ends. A word that is nearly such a name is meant as one.
-fn stop(text: &str) -> Result<String, BadStop> {
-    if text.is_empty() {
-        return Err(BadStop::Empty);
-    }
-    let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
-    let is_meant = |name: &&str| {
-        let is_near = is_word && (1..=2).contains(&strsim::damerau_levenshtein(name, text));
-        is_near || (text != *name && text.trim().eq_ignore_ascii_case(name))
-    };
-    let meant = ["sentence", "paragraph"].into_iter().find(is_meant);
-    meant.map_or_else(|| Ok(text.to_owned()), |name| Err(BadStop::Misspelt(name)))
-}
-
-/// A text at which nothing is to stop.
-#[derive(Debug, thiserror::Error)]
-enum BadStop {
-    /// It is nearly one of the names.
-    #[error("did you mean {0}?")]
-    Misspelt(&'static str),
-    #[error("an empty text stops nothing: leave the flag out")]
-    Empty,
-}
-
-fn logprobs(text: &str) -> Result<u8, InvalidNumber> {
-    whole::<0, 20>(text).map(|number| number as u8)
-}
-
-/// `tree generate`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Generate {
-    /// The tree.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub tree: TreeArg,
-    /// Continue from this node instead of the end of the path.
-    #[arg(long, value_name = "NODE")]
-    #[serde(default)]
-    pub from: Option<String>,
-    /// How the model is asked.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub sampling: Sampling,
-}
-
-/// `tree regenerate`.
-#[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
-pub struct Regenerate {
-    /// The node.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub node: NodeArg,
-    /// How the model is asked.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub sampling: Sampling,
 }
 
 /// `tree keep`.

@@ -1,7 +1,7 @@
 //! `/undo --files` killed at each of its writes: every path is what it was before the undo or after it, and a second one
 //! brings the rest (spec: agent §3 *Checkpoints*).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -94,7 +94,7 @@ fn an_undo_of_files_that_is_killed_at_any_write_leaves_each_path_as_before_or_af
     copied(&home, &kept.join("home"));
     copied(&project, &kept.join("project"));
 
-    let (mut killed, mut half) = (0, 0);
+    let (mut killed, mut middles) = (0, BTreeSet::new());
     for calls in WRITES {
         for number in 1.. {
             copied(&kept.join("home"), &home);
@@ -110,15 +110,18 @@ fn an_undo_of_files_that_is_killed_at_any_write_leaves_each_path_as_before_or_af
                 let (found, [was, is]) = (left.get(path), [&before, &after].map(|all| all.get(path)));
                 assert!(found == was || found == is, "{at}: {path}: {found:?} is neither {was:?} nor {is:?}");
             }
-            half += usize::from(left != after && left != before);
+            if left != after && left != before {
+                middles.insert(left);
+            }
             let again = say(&world, "/undo --files");
             assert_eq!(again.code, Some(0), "{at}: {again:?}");
             assert_eq!(standing(&project), before, "{at}: {again:?}");
             assert!(world.ok(&["store", "check"]).contains("ok"), "{at}");
         }
     }
-    println!("{killed} kills, {half} of them in the middle");
-    assert!(killed >= 40 && half >= 15, "{killed} kills, {half} of them in the middle");
+    // How many kills leave the same one depends on which thread made the call.
+    println!("{killed} kills, {} different states between the two", middles.len());
+    assert!(killed >= 40 && middles.len() >= 8, "{killed} kills, {} states", middles.len());
 }
 
 /// A turn whose command made a file whose bytes are not kept, and others, which go before it: a thread of the store
