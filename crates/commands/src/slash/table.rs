@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::{Candidates, DiffArgument, Section, SlashCommand, SlashSpec};
+use super::{Candidates, DiffArgument, Section, SlashCommand, SlashSpec, export};
 use crate::args::approvals::Holds;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
 use crate::args::think::Think;
-use crate::args::tree::FormatArg;
 use crate::generate::MAX_SIBLINGS;
 use crate::results::slash::ContextForm;
 use crate::rights::Right;
