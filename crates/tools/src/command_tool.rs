@@ -144,7 +144,7 @@ impl CommandTool {
         let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n[notes]\n{notes}"));
         let reached = opened.told().map(|told| format!("\n{told}")).unwrap_or_default();
         let more = files.clone() + &notes.unwrap_or_default() + &reached;
-        let told = || report::told(scope, outcome, &commands.report, None) + &files + &reached;
+        let told = || report::told(scope, (outcome, None), &commands.report, None) + &files + &reached;
         let shown = |result: &str| {
             // Secrets go before anything is cut.
             let result = scope.masker.mask_entering(result).text;

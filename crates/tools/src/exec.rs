@@ -217,7 +217,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let run = Run {
         walls,
         command: CommandLine::Shell(arguments.command.clone()),
-        directory,
+        directory: directory.clone(),
         level: commands.session.level(),
         quarantine: commands.quarantine.join(call.changes.name()),
         signs_of_life: Vec::new(),
@@ -233,7 +233,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         let outcome = run_to_end(&opened.session, run, call.cancel);
         note_outside(call, &commands.checkpoints);
         let outcome = outcome?;
-        return Ok(report::told(scope, &outcome, &commands.report, None));
+        return Ok(report::told(scope, (&outcome, None), &commands.report, None));
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
     let touches = run.walls.touches.clone();
@@ -246,7 +246,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
             opened.correct(&mut outcome);
             // The model reads a new text of instructions once it was accepted.
             touched.difference().iter().for_each(|difference| call.changes.show(difference));
-            let told = report::told(scope, &outcome, &commands.report, Some(&changed));
+            let told = report::told(scope, (&outcome, Some(&directory)), &commands.report, Some(&changed));
             Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
         }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),

@@ -69,8 +69,13 @@ impl FileEdit<'_> {
             (Some(_), Some(_)) => "changed",
         };
         let path = line_name(&self.root.shown(&self.path).to_string_lossy());
+        format!("{did} {path} ({})", self.counts())
+    }
+
+    /// Lines that come and go.
+    pub(crate) fn counts(&self) -> String {
         let (came, went) = lines_between(self.before_text().as_ref(), self.after_text().as_ref());
-        format!("{did} {path} (+{came} −{went})")
+        format!("+{came} −{went}")
     }
 
     fn before_text(&self) -> Cow<'_, str> {

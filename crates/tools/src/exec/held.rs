@@ -1,27 +1,31 @@
 //! Protected files that a command tried to write, as it says itself: behind a mount it is refused as by any read-only file.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
-use workspace::RelativePath;
 use workspace::protected::{self, ProtectionMatch};
+use workspace::{AllowedRoots, RootedPath};
 
 use crate::changes::line_name;
 
-/// What programs say of a path behind a read-only mount, and of one that is a mount.
-const REFUSALS: [&str; 2] = ["Read-only file system", "Device or resource busy"];
+/// What programs say of a path behind a read-only mount, and of one that is a mount, in lower case: some say it so.
+const REFUSALS: [&str; 2] = ["read-only file system", "device or resource busy"];
 /// Paths that are named.
 const NAMED: usize = 5;
 
-/// What to do about them; nothing where it names none.
-pub(super) fn note(errors: &str) -> Option<String> {
-    let lines = errors.lines().filter(|line| REFUSALS.iter().any(|refusal| line.contains(refusal)));
+/// What to do about them, of what a command in `directory` printed; nothing where it names none.
+pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -> Option<String> {
+    let is_refusal = |line: &&str| {
+        let line = line.to_lowercase();
+        REFUSALS.iter().any(|refusal| line.contains(refusal))
+    };
+    let lines = printed.iter().flat_map(|text| text.lines()).filter(is_refusal);
     let words = lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || "\"'`‘’,;()".contains(c)));
-    let paths: BTreeSet<RelativePath> = words.filter_map(held).collect();
-    let (of_git, files): (Vec<&RelativePath>, Vec<&RelativePath>) =
-        paths.iter().take(NAMED).partition(|path| path.as_path().iter().any(|name| name == ".git"));
-    let named = |paths: &[&RelativePath]| {
-        paths.iter().map(|path| line_name(&path.as_path().display().to_string())).collect::<Vec<_>>()
+    let paths: BTreeSet<PathBuf> = words.filter_map(|word| held(roots, directory, word)).collect();
+    let (of_git, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        paths.iter().take(NAMED).partition(|path| path.iter().any(|name| name == ".git"));
+    let named = |paths: &[&PathBuf]| {
+        paths.iter().map(|path| line_name(&path.display().to_string())).collect::<Vec<_>>()
     };
     let mut notes = Vec::new();
     if !files.is_empty() {
@@ -40,41 +44,67 @@ pub(super) fn note(errors: &str) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// A word that names a protected path, or one below it.
-fn held(word: &str) -> Option<RelativePath> {
-    let word = word.trim_end_matches([':', '.']).trim_start_matches("./");
-    let path = RelativePath::parse(word).ok()?;
+/// The protected path that a word names, or one below it, as tools are given it.
+fn held(roots: &AllowedRoots, directory: &Path, word: &str) -> Option<PathBuf> {
+    let mut named = PathBuf::new();
+    for part in directory.join(word.trim_end_matches([':', '.'])).components() {
+        match part {
+            Component::ParentDir => drop(named.pop()),
+            Component::CurDir => {}
+            part => named.push(part),
+        }
+    }
+    let RootedPath { root, path } = roots.place(named.to_str()?).ok()?;
     // Below one as well: the lock of a configuration of git, a file that an editor writes beside.
     let is_mounted = path.as_path().ancestors().any(protected::is_mounted);
     let is_beside = || matches!(protected::touches(&path), ProtectionMatch::Protected(_));
-    (is_mounted || is_beside() && Path::new(word).starts_with(".git")).then_some(path)
+    (is_mounted || is_beside() && path.as_path().starts_with(".git")).then(|| root.shown(&path))
 }
 
 #[cfg(test)]
 mod tests {
+    use workspace::{Root, StoreGuard};
+
     use super::*;
 
     #[test]
     fn what_programs_say_of_protected_files_is_told_with_what_to_do() {
-        for (line, told) in [
-            ("/bin/sh: 1: cannot create AGENTS.md: Read-only file system", "AGENTS.md cannot"),
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        let roots = AllowedRoots::within(vec![Root::open(&top, &StoreGuard::new()).unwrap()]);
+        let note = |directory: &str, line: &str| {
+            self::note(&roots, &top.join(directory), &[String::new(), line.to_owned()])
+        };
+        let absolute =
+            format!("Error: EROFS: read-only file system, open '{}'", top.join("AGENTS.md").display());
+        for (directory, line, told) in [
+            ("", "/bin/sh: 1: cannot create AGENTS.md: Read-only file system", "AGENTS.md cannot"),
             (
+                "",
                 "sed: cannot rename ./sedx: Device or resource busy\nsed: AGENTS.md: Device or resource busy",
                 "AGENTS.md cannot",
             ),
-            ("touch: cannot touch 'sub/.envrc': Read-only file system", "touches [\"sub/.envrc\"]"),
+            ("", "touch: cannot touch 'sub/.envrc': Read-only file system", "touches [\"sub/.envrc\"]"),
             (
+                "",
                 "error: could not write config file .git/config: Device or resource busy",
                 ".git/config is closed",
             ),
+            ("", absolute.as_str(), "touches [\"AGENTS.md\"]"),
+            ("", "open AGENTS.md: read-only file system", "touches [\"AGENTS.md\"]"),
+            ("sub", "touch: cannot touch '.envrc': Read-only file system", "touches [\"sub/.envrc\"]"),
+            ("sub", "touch: cannot touch '../AGENTS.md': Read-only file system", "touches [\"AGENTS.md\"]"),
         ] {
-            let note = note(line).unwrap();
-            assert!(note.contains(told), "{note}");
+            let note = note(directory, line).unwrap();
+            assert!(note.contains(told), "{line}: {note}");
         }
-        for line in
-            ["", "cp: cannot create 'x': Read-only file system", "AGENTS.md: No such file or directory"]
-        {
-            assert_eq!(note(line), None, "{line}");
+        for line in [
+            "",
+            "cp: cannot create 'x': Read-only file system",
+            "AGENTS.md: No such file or directory",
+            "/elsewhere/AGENTS.md: Read-only file system",
+        ] {
+            assert_eq!(note("", line), None, "{line}");
         }
     }
 }

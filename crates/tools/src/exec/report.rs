@@ -16,10 +16,11 @@ use crate::tool::ToolScope;
 /// Characters of each output stream that are told.
 pub(crate) const SHOWN: usize = 20_000;
 
-/// How it ended, what it printed, what it changed, and what there is to know besides.
+/// How a command ended, what it printed, what it changed, and what there is to know besides: of one that ran in `directory`
+/// and may be run with other paths to touch, which these are.
 pub(crate) fn told(
     scope: &ToolScope,
-    outcome: &Outcome,
+    (outcome, directory): (&Outcome, Option<&Path>),
     report: &LevelReport,
     changed: Option<&ChangedFiles>,
 ) -> String {
@@ -42,7 +43,9 @@ pub(crate) fn told(
     parts.extend(stream("errors", &outcome.error));
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
-    let (held, notes) = (held::note(&outcome.error.text()), notes(outcome, report));
+    let printed = || [outcome.standard.text(), outcome.error.text()];
+    let held = directory.and_then(|directory| held::note(&scope.roots, directory, &printed()));
+    let notes = notes(outcome, report);
     let notes: Vec<String> =
         [notes, missed_by_git(&scope.roots, &outcome.notices), held].into_iter().flatten().collect();
     if !notes.is_empty() {

@@ -14,7 +14,7 @@ use crate::{FileContent, give_back};
 fn a_new_file_is_written_down_with_its_folders_before_it_is_made() {
     let fixture = Fixture::new();
     let told = fixture.call("write", &json!({"path": "a/b/new.rs", "content": "one\ntwo\n"})).unwrap();
-    assert_eq!(told, "made a/b/new.rs (2 lines)");
+    assert_eq!(told, "made a/b/new.rs (+2 −0)");
     assert_eq!(fixture.text("a/b/new.rs").unwrap(), "one\ntwo\n");
     let rows = fixture.recorded.rows.lock().unwrap();
     let folder = |name: &str| (name.to_owned(), None, Some(FOLDER.to_owned()));
@@ -71,7 +71,7 @@ fn an_edit_keeps_line_ends_and_names_the_nearest_place_of_a_miss() {
     fixture.put("a.rs", "\u{feff}fn one() {}\r\nfn two() {}\r\n");
     let told =
         fixture.call("edit", &json!({"path": "a.rs", "old": "fn two() {}\n", "new": "fn three() {}\n"}));
-    assert_eq!(told.unwrap(), "changed 1 place of a.rs, the first in line 2");
+    assert_eq!(told.unwrap(), "changed 1 place of a.rs (+1 −1), the first in line 2");
     assert_eq!(fixture.text("a.rs").unwrap(), "\u{feff}fn one() {}\r\nfn three() {}\r\n");
     fixture.refused("edit", &json!({"path": "a.rs", "old": "fn tree() {}", "new": "x"}), "a.rs: ");
     fixture.refused("edit", &json!({"path": "no.rs", "old": "a", "new": "b"}), "is not there");

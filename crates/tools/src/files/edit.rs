@@ -67,7 +67,8 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     // A miss quotes what stands there.
     let planned = planned(call.scope, asked, &mut read).inspect_err(|_| call.has_read(read));
     let (edit, count, line) = planned?;
+    let counts = edit.counts();
     apply(call, &[edit])?;
     let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
-    Ok(format!("changed {places} of {}, the first in line {line}", asked.path))
+    Ok(format!("changed {places} of {} ({counts}), the first in line {line}", asked.path))
 }

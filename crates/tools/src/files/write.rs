@@ -75,8 +75,8 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     let mut read = Vec::new();
     // What became of a file since is quoted.
     let edit = planned(call.scope, asked, &mut read).inspect_err(|_| call.has_read(read))?;
-    let (is_new, lines) = (edit.before.is_none(), asked.content.lines().count());
+    let (is_new, counts) = (edit.before.is_none(), edit.counts());
     apply(call, &[edit])?;
     let did = if is_new { "made" } else { "wrote" };
-    Ok(format!("{did} {} ({lines} lines)", asked.path))
+    Ok(format!("{did} {} ({counts})", asked.path))
 }
