@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
-use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand};
+use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand, TurnArgs};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
 use crate::args::files::{FilesCommand, ToolsCommand};
@@ -188,6 +188,15 @@ impl Command {
                     | Self::Backup(_)
             )
             || self.is_dry_run()
+    }
+
+    /// What tools may do in the turns that it makes; none of one that makes none.
+    pub const fn turn(&self) -> Option<&TurnArgs> {
+        match self {
+            Self::Chat(chat) => Some(&chat.turn),
+            Self::Ask(ask) => Some(&ask.turn),
+            _ => None,
+        }
     }
 
     /// Whether it only shows what it would do.

@@ -58,9 +58,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         }
         Action::Command(command) => *command,
     };
+    // What is a line of a program is none for a person.
+    output.json |= command.turn().is_some_and(|turn| turn.events);
     if let Command::Chat(chat) = &command {
-        // What is a line of a program is none for a person.
-        output.json |= chat.events;
         chat.check()?;
     }
     let command = with_authors(command, output);
@@ -156,9 +156,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if ends {
                 person = person.unattended();
             }
-            if let Command::Chat(chat) = &command {
-                let within = chat.wait.map(|seconds| Duration::from_secs(seconds.into()));
-                person = person.waiting_for_answer(within).printing_events(chat.events);
+            if let Some(turn) = command.turn() {
+                let within = turn.wait.map(|seconds| Duration::from_secs(seconds.into()));
+                person = person.waiting_for_answer(within).printing_events(turn.events);
             }
             let person = Arc::new(person);
             if let Command::Chat(chat) = &command

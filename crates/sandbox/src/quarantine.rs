@@ -89,7 +89,7 @@ impl Quarantine {
         let new = after.new_since(before);
         // A folder of a linked working tree that was there is its owner's, whatever it says by now.
         let allowed = |path: &&PathBuf| {
-            !walls.touches.contains(*path)
+            (!walls.touches.contains(*path) || path.is_symlink())
                 && !before.worktrees.contains(*path)
                 && !is_linked(path, before, after)
         };

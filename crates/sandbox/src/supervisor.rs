@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use workspace::RelativePath;
-use workspace::protected::{Protection, ProtectionMatch, touches};
+use workspace::protected::{Protection, ProtectionMatch, holder, touches};
 
 use crate::HELPER_ARGUMENT;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
@@ -409,7 +409,10 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
     walls.roots.iter_mut().map(|root| &mut root.path).try_for_each(resolve)?;
     walls.git_folders.iter_mut().chain(&mut walls.private).try_for_each(resolve)?;
     walls.temp.iter_mut().chain([&mut walls.home]).try_for_each(resolve)?;
-    walls.touches.iter_mut().try_for_each(resolve)?;
+    for path in &mut walls.touches {
+        *path = place_of_new(path)
+            .map_err(|error| SandboxError::Path { path: path.clone(), problem: error.to_string() })?;
+    }
     if walls.network == Network::Open {
         own_network::show_name_servers(&mut walls);
     }
@@ -421,7 +424,13 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         let named =
             below.and_then(Path::to_str).and_then(|path| RelativePath::parse(&format!("./{path}")).ok());
         let problem = match named.as_ref().map(touches) {
-            Some(ProtectionMatch::Protected(Protection::Ask)) => continue,
+            // Behind a mount nothing is made, and what comes with the folder of it is found by the name of that.
+            Some(ProtectionMatch::Protected(Protection::Ask)) => {
+                if path.exists() || named.as_ref().and_then(holder) == named {
+                    continue;
+                }
+                "it is not there: name the protected folder that it is to be in"
+            }
             // A folder on the way is open anyhow; with it, what it holds would be.
             Some(ProtectionMatch::Nothing | ProtectionMatch::OnTheWay(_)) => {
                 "it is not protected itself: name the protected path"
@@ -433,6 +442,21 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         return Err(SandboxError::Path { path: path.clone(), problem: problem.to_owned() });
     }
     Ok(walls)
+}
+
+/// A path as the kernel knows it, without links; what is not there yet below the last folder that is.
+///
+/// # Errors
+/// It cannot be looked up, or leads to what is not there by a link.
+fn place_of_new(path: &Path) -> io::Result<PathBuf> {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Err(error), Some(folder), Some(name))
+            if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() =>
+        {
+            Ok(place_of_new(folder)?.join(name))
+        }
+        (found, ..) => found,
+    }
 }
 
 /// Takes roots on a file system that is mounted read-only for ones that are read, and says so: nobody writes there.

@@ -179,7 +179,8 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
         } else {
             ""
         };
-        format!("writes {}{after}", explicit_line(path))
+        let is_there = touched_path(scope, path).is_ok_and(|path| path.exists());
+        format!("{} {}{after}", if is_there { "writes" } else { "makes" }, explicit_line(path))
     }));
     Ok(shown.join("\n"))
 }
@@ -266,27 +267,32 @@ fn walls(commands: &CommandScope, call: &CallScope<'_>, arguments: &Arguments) -
     Ok(walls)
 }
 
-/// The path of a protected file that a command is to write. The decision on the call is made by its name, and the walls
-/// open what stands there: so the name has to be the protected one, and no link leads elsewhere.
+/// The path of a protected file that a command is to write, or make. The decision on the call is made by its name, and the
+/// walls open what stands there: so the name has to be the protected one, and no link leads elsewhere.
 ///
 /// # Errors
-/// It is not protected, is not there, is a link or behind one, or lies where nothing is written.
+/// It is not protected, is a link or behind one, lies where nothing is written, or is not there as is the protected folder
+/// that it is to be in.
 fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
     let at = scope.roots.place(touched).map_err(|error| format!("{touched:?}: {error}"))?;
     if at.root.access() == RootAccess::ReadOnly {
         return Err(format!("{touched} lies in a folder that is open for reading only"));
     }
-    let found = at.root.stat(&at.path, LinkPolicy::Refuse).map_err(|error| match error.problem {
-        FileProblem::NotFound => {
-            format!("{touched} is not there: the tool write makes it, once its owner saw it")
-        }
-        _ => error.to_string(),
-    })?;
-    if found.kind == FileKind::Symlink {
+    let found = match at.root.stat(&at.path, LinkPolicy::Refuse) {
+        Err(error) if matches!(error.problem, FileProblem::NotFound) => None,
+        other => Some(other.map_err(|error| error.to_string())?),
+    };
+    if found.as_ref().is_some_and(|found| found.kind == FileKind::Symlink) {
         return Err(format!("{touched} is a link: name in touches the file that it leads to"));
     }
     match protected::touches(&at.path) {
-        ProtectionMatch::Protected(_) => Ok(at.root.path().join(at.path.as_path())),
+        ProtectionMatch::Protected(_) => match protected::holder(&at.path) {
+            Some(holder) if found.is_none() && holder != at.path => {
+                let holder = at.root.shown(&holder);
+                Err(format!("{touched} is not there: name in touches what protects it, {}", holder.display()))
+            }
+            _ => Ok(at.root.path().join(at.path.as_path())),
+        },
         ProtectionMatch::OnTheWay(_) | ProtectionMatch::Nothing => {
             Err(format!("{touched} is not protected itself: name in touches the protected path, or nothing"))
         }
@@ -361,8 +367,8 @@ mod tests {
             let arguments = json!({"command": "true", "touches": [touched]});
             fixture.registry.check("exec", &arguments).unwrap().preview().unwrap()
         };
-        for touched in ["AGENTS.md", "d/.vscode", "./d/../AGENTS.md"] {
-            assert!(previewed(touched).is_ok(), "{touched}");
+        for touched in ["AGENTS.md", "d/.vscode", "./d/../AGENTS.md", ".envrc", "new/AGENTS.md"] {
+            assert_eq!(previewed(touched).err(), None, "{touched}");
         }
         for (touched, why) in [
             ("one", "one is a link: name in touches the file that it leads to"),
@@ -371,7 +377,8 @@ mod tests {
             ("way/.vscode", "link"),
             ("plain", "plain is not protected itself"),
             ("d", "d is not protected itself"),
-            (".envrc", "is not there: the tool write makes it"),
+            ("d/.vscode/new", "what protects it, d/.vscode"),
+            ("skills/new", "is not there: name in touches what protects it, skills"),
         ] {
             let refused = previewed(touched).unwrap_err();
             assert!(refused.contains(why), "{touched}: {refused}");

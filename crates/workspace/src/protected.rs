@@ -232,6 +232,18 @@ pub fn touches(path: &RelativePath) -> ProtectionMatch {
     touches_from(path, false)
 }
 
+/// The protected path that a path below a root is, or lies below.
+pub fn holder(path: &RelativePath) -> Option<RelativePath> {
+    let mut so_far = RelativePath::root();
+    for name in path.as_path() {
+        so_far = so_far.join(name).ok()?;
+        if matches!(touches(&so_far), ProtectionMatch::Protected(_)) {
+            return Some(so_far);
+        }
+    }
+    None
+}
+
 /// Judges a path below `/`, where each folder on the way may be the top of a workspace.
 pub fn touches_anywhere(path: &RelativePath) -> ProtectionMatch {
     touches_from(path, true)

@@ -36,16 +36,31 @@ pub struct ChatArgs {
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
     pub private: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub turn: TurnArgs,
+    /// Earlier name of `--private`.
+    #[arg(long, hide = true)]
+    #[serde(skip)]
+    pub temp: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub request: RequestArgs,
+}
+
+/// What tools may do in the turns of a call, and who hears of it.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct TurnArgs {
     /// Let tools change nothing in this call: they look, and the model says what it would do.
     #[arg(long)]
     #[serde(default)]
     pub plan: bool,
     /// Let questions of the turn wait this long for `drawloom approve` in another process; without it they are denied.
-    #[arg(long, value_name = "SECONDS", requires = "message", value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=600))]
     #[serde(default)]
     pub wait: Option<u32>,
     /// Print each event of the turn as it comes, one JSON object a line, and the result as the last.
-    #[arg(long, requires = "message")]
+    #[arg(long)]
     #[serde(default)]
     pub events: bool,
     #[command(flatten)]
@@ -55,13 +70,6 @@ pub struct ChatArgs {
     #[arg(long)]
     #[serde(default)]
     pub no_restrict: bool,
-    /// Earlier name of `--private`.
-    #[arg(long, hide = true)]
-    #[serde(skip)]
-    pub temp: bool,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub request: RequestArgs,
 }
 
 /// How a model is asked in a conversation.
@@ -127,6 +135,9 @@ pub struct AskArgs {
     pub schema: Option<PathBuf>,
     #[command(flatten)]
     #[serde(flatten)]
+    pub turn: TurnArgs,
+    #[command(flatten)]
+    #[serde(flatten)]
     pub request: RequestArgs,
 }
 
@@ -141,6 +152,11 @@ impl ChatArgs {
             let hint = "a conversation that is forgotten when it is closed: `drawloom chat --private`";
             return Err(CommandError::usage("--temp is called --private", hint));
         }
+        let named = [(self.turn.wait.is_some(), "--wait"), (self.turn.events, "--events")];
+        if let Some((_, flag)) = named.into_iter().find(|(is_named, _)| *is_named && self.message.is_none()) {
+            let message = format!("{flag} is for one message, which is not named");
+            return Err(CommandError::usage(message, "name it with -m; in a conversation you are asked"));
+        }
         if self.inputs() > 1 {
             let hint = "name `-` once, and files for the rest";
             return Err(CommandError::usage("standard input is named more than once", hint));
@@ -151,7 +167,7 @@ impl ChatArgs {
     /// Whether it is one slash command that needs the right to read alone, and sets nothing.
     pub fn only_reads(&self) -> bool {
         let message = self.message.as_deref().filter(|message| *message != "-");
-        let sets = self.new || self.private || self.plan || self.request != RequestArgs::default();
+        let sets = self.new || self.private || self.turn.plan || self.request != RequestArgs::default();
         let command = message.filter(|_| !sets).map(slash::parse);
         matches!(command, Some(Input::Command(command)) if command.row().right == Right::Read)
     }

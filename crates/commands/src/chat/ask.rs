@@ -24,9 +24,10 @@ const PREFIX: &str = "ask-";
 const ID_CHARS: usize = 10;
 
 pub(crate) async fn ask(app: &App, asker: &Asker, args: AskArgs) -> Result<CommandOutcome, CommandError> {
-    let AskArgs { text, message, continues, extract, schema, request } = args;
+    let AskArgs { text, message, continues, extract, schema, turn, request } = args;
     let typed = text.or(message);
-    let args = ChatArgs { message: Some(typed.clone().unwrap_or_default()), request, ..ChatArgs::default() };
+    let message = Some(typed.clone().unwrap_or_default());
+    let args = ChatArgs { message, turn, request, ..ChatArgs::default() };
     args.check()?;
     let schema_is_input = schema.as_deref().is_some_and(is_standard_input);
     if args.reads_input() && schema_is_input {

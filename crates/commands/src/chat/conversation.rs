@@ -143,7 +143,7 @@ impl Conversation {
             agent_system: None,
             system: None,
             plan: false,
-            plan_flag: args.plan,
+            plan_flag: args.turn.plan,
             folders: folders_of(app, args)?,
             kept_folders: Vec::new(),
             allowed: Vec::new(),
@@ -341,8 +341,8 @@ impl Conversation {
 
 /// The folders that a conversation opens beside the workspace, everything last among them where its owner says so.
 fn folders_of(app: &App, args: &ChatArgs) -> Result<Vec<FurtherRoot>, CommandError> {
-    let mut folders = named_folders(app, &args.allow)?;
-    if args.no_restrict {
+    let mut folders = named_folders(app, &args.turn.allow)?;
+    if args.turn.no_restrict {
         if !app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()) {
             let hint = "name one with --workspace DIR";
             return Err(CommandError::usage("--no-restrict needs a workspace", hint));

@@ -4,9 +4,10 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::headless::question;
 use crate::server::{self, Server};
 use crate::terminal::Terminal;
-use crate::world::{World, piped};
+use crate::world::{World, piped, text};
 
 /// A home whose default model is a server on this machine, and the server.
 fn home() -> (World, Server) {
@@ -309,4 +310,33 @@ fn a_passage_is_asked_as_its_agent_says_unless_a_flag_says_otherwise() {
     assert_eq!(asked(&["--preset", "warm"]), (1, "warm".into(), Value::Null));
     // The control.
     assert_eq!(asked(&[]), (2, "own".into(), json!(0.125)));
+}
+
+#[test]
+fn one_question_takes_what_tools_may_do_and_is_answered_by_another_process() {
+    let world = World::new();
+    let call = json!({"tool_calls": [{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Be brief.\n"}}]});
+    world.write("lines.jsonl", &format!("{call}\n{}\n", json!({"text": "Done."})));
+    let file = text(&world.home().join("lines.jsonl"));
+    let tools = "[agents.assistant]\ntools = [\"write\"]\n";
+    world.write("config.toml", &format!("[model]\ndefault = \"script:{file}\"\n{tools}"));
+    std::fs::create_dir(world.path("project")).unwrap();
+    let project = text(&world.path("project"));
+    let ask = |more: &[&str]| {
+        let mut command = world.command(&[&["--workspace", &project, "ask", "Write it."], more].concat());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let mut child = ask(&["--wait", "60", "--events"]).spawn().unwrap();
+    let asked = question(&world, &mut child);
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let done = child.wait_with_output().unwrap();
+    let lines = String::from_utf8(done.stdout).unwrap();
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.iter().any(|event| event["event"] == "question"), "{lines}");
+    assert_eq!(std::fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "Be brief.\n");
+    // Planned, it is refused before anybody is asked.
+    let planned = ask(&["--wait", "60", "--plan", "--json"]).output().unwrap();
+    let said: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    assert!(said["denied"][0]["why"].as_str().unwrap().contains("plan mode"), "{said}");
 }

@@ -164,3 +164,43 @@ fn a_checkout_that_brings_other_instructions_asks_once_and_sends_them_once_they_
     world.ok(&["workspace", "trust", &text(&project)]);
     assert!(said_in(&world, &project, &["--session", "accepted"]).0.contains(THEIRS));
 }
+
+#[test]
+fn a_checkout_that_brings_protected_files_makes_those_that_are_named_and_no_others() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let mut call = exec("git checkout -q other && git status -s");
+    call["arguments"]["touches"] = json!(["CLAUDE.md", "new/.envrc"]);
+    let world = world(&[calls(&json!([call])), json!({"text": "Done."})]);
+    let project = repository(world.path("project"));
+    git(&project, &["checkout", "-q", "-b", "other"]);
+    fs::create_dir(project.join("new")).unwrap();
+    for name in ["CLAUDE.md", "new/.envrc", "SOUL.md"] {
+        fs::write(project.join(name), THEIRS).unwrap();
+    }
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "theirs"]);
+    git(&project, &["checkout", "-q", "-"]);
+
+    let named = text(&project);
+    let in_it = |words: &[&str]| world.command(&[&["--workspace", &named, "chat"], words].concat());
+    let mut chat = in_it(&["-m", "Look at the other branch.", "--wait", "120", "--json"]);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let asked = question(&world, &mut chat);
+    let about = asked["about"].as_str().unwrap();
+    assert!(about.contains("makes CLAUDE.md") && about.contains("makes new/.envrc"), "{asked}");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let said = chat.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert_eq!(fs::read_to_string(project.join("CLAUDE.md")).unwrap(), THEIRS);
+    assert_eq!(
+        git(&project, &["status", "--porcelain"]),
+        " D SOUL.md\n",
+        "the one that was not named is away"
+    );
+    let undone = in_it(&["-m", "/undo --files"]).stdin(Stdio::null()).output().unwrap();
+    assert!(undone.status.success(), "{undone:?}");
+    assert!(!project.join("CLAUDE.md").exists() && !project.join("new").exists());
+}

@@ -375,6 +375,36 @@ fn what_a_person_allowed_is_written_by_that_command() {
 }
 
 #[test]
+fn what_a_person_allowed_is_made_by_that_command_and_is_no_link() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let mut walls = world.walls(Limits::default());
+        let names = ["root/CLAUDE.md", "root/new/AGENTS.md", "root/commands"];
+        walls.touches = names.map(|name| world.path(name)).to_vec();
+        let line = "echo x > CLAUDE.md; mkdir new commands; echo x > new/AGENTS.md; echo x > commands/one.md; \
+                    echo x > SOUL.md";
+        let outcome = world.run(line, level, walls.clone(), &[]).unwrap();
+        assert!(
+            matches!(outcome.notices.as_slice(), [Notice::Quarantined { path, .. }] if path.ends_with("SOUL.md")),
+            "{level}: {outcome:?}"
+        );
+        for name in ["root/CLAUDE.md", "root/new/AGENTS.md", "root/commands/one.md"] {
+            assert_eq!(world.text(name).as_deref(), Some("x\n"), "{level}: {name}");
+        }
+        walls.touches = vec![world.path("root/USER.md")];
+        let outcome = world.run("ln -s src/main.txt USER.md", level, walls.clone(), &[]).unwrap();
+        assert!(format!("{:?}", outcome.notices).contains("USER.md"), "{level}: {outcome:?}");
+        assert!(!world.path("root/USER.md").is_symlink());
+        // Behind a mount, below what is found by another name, and through a link nothing is made.
+        std::os::unix::fs::symlink("nowhere", world.path("root/IDENTITY.md")).unwrap();
+        for name in ["root/skills/new", "root/.idea/new", "root/IDENTITY.md", "root/.git/hooks/x"] {
+            walls.touches = vec![world.path(name)];
+            assert!(world.run("true", level, walls.clone(), &[]).is_err(), "{level}: {name}");
+        }
+    }
+}
+
+#[test]
 fn x2_a_working_directory_outside_of_the_roots_is_refused() {
     let world = World::new(User::Own);
     let mut walls = world.walls(Limits::default());

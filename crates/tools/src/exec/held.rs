@@ -72,8 +72,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();
         let roots = AllowedRoots::within(vec![Root::open(&top, &StoreGuard::new()).unwrap()]);
-        let note = |directory: &str, line: &str| {
-            self::note(&roots, &top.join(directory), &[String::new(), line.to_owned()])
+        let noted = |directory: &str, line: &str| {
+            note(&roots, &top.join(directory), &[String::new(), line.to_owned()])
         };
         let absolute =
             format!("Error: EROFS: read-only file system, open '{}'", top.join("AGENTS.md").display());
@@ -95,7 +95,7 @@ mod tests {
             ("sub", "touch: cannot touch '.envrc': Read-only file system", "touches [\"sub/.envrc\"]"),
             ("sub", "touch: cannot touch '../AGENTS.md': Read-only file system", "touches [\"AGENTS.md\"]"),
         ] {
-            let note = note(directory, line).unwrap();
+            let note = noted(directory, line).unwrap();
             assert!(note.contains(told), "{line}: {note}");
         }
         for line in [
@@ -104,7 +104,7 @@ mod tests {
             "AGENTS.md: No such file or directory",
             "/elsewhere/AGENTS.md: Read-only file system",
         ] {
-            assert_eq!(note("", line), None, "{line}");
+            assert_eq!(noted("", line), None, "{line}");
         }
     }
 }
