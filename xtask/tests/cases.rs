@@ -149,6 +149,26 @@ fn untried(document: &str) -> Vec<&'static str> {
     LAUNDERING.iter().filter(|row| !is_held(row)).map(|(name, ..)| *name).collect()
 }
 
+/// Cases of the first page, none of whose tests has the number in its name: `x11_…`, or one of `f12_to_f16_…`.
+fn unnumbered(document: &str) -> Vec<String> {
+    let number = |word: &str| -> Option<(char, u8)> {
+        let kind = word.chars().next().filter(|kind| "fvmx".contains(*kind))?;
+        Some((kind, word[1..].parse().ok()?))
+    };
+    let has = |test: &str, case: (char, u8)| {
+        let words: Vec<&str> = test.rsplit("::").next().unwrap_or_default().split('_').collect();
+        let is_within = |three: &[&str]| match (number(three[0]), three[1], number(three[2])) {
+            (Some(first), "to", Some(last)) => (first..=last).contains(&case),
+            _ => false,
+        };
+        words.iter().any(|word| number(word) == Some(case)) || words.windows(3).any(is_within)
+    };
+    let of_page = rows(document).into_iter().filter_map(|row| Some((number(&row.case.to_lowercase())?, row)));
+    let without =
+        of_page.filter(|(case, row)| !row.tests.is_empty() && !row.tests.iter().any(|test| has(test, *case)));
+    without.map(|(_, row)| row.case).collect()
+}
+
 fn document() -> String {
     fs::read_to_string(root().join("docs/cases.md")).expect("docs/cases.md")
 }
@@ -156,6 +176,13 @@ fn document() -> String {
 #[test]
 fn every_case_has_tests_or_a_part_that_owes_them() {
     assert_eq!(gaps(&document(), &tests()), Vec::<String>::new());
+}
+
+#[test]
+fn every_case_of_the_first_page_is_found_by_its_number() {
+    assert_eq!(unnumbered(&document()), Vec::<String>::new());
+    let without = document().replace("x11_", "").replace("v1_to_v5", "v2_to_v5");
+    assert_eq!(unnumbered(&without), ["V1", "X11"], "the control");
 }
 
 /// A part that came takes its rows out of those owed here, and names their tests.

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_models_use_is_read() {
+    fn x23_every_form_models_use_is_read() {
         let plain = parse(r#"{"path":"a"}"#, false).unwrap();
         for raw in
             [r#""{\"path\":\"a\"}""#, r#"{"arguments":{"path":"a"}}"#, r#"{"arguments":"{\"path\":\"a\"}"}"#]

@@ -314,7 +314,7 @@ fn what_left_the_window_is_named_with_what_covers_it() {
 
 /// The case X24: a cut in the middle of a turn.
 #[test]
-fn a_window_set_inside_a_turn_begins_with_a_turn() {
+fn x24_a_window_set_inside_a_turn_begins_with_a_turn() {
     let mut session = Session::new(32_000, Bootstrap::default());
     session.say("first");
     session.call(&["one".into(), "two".into()]);
@@ -331,7 +331,7 @@ fn a_window_set_inside_a_turn_begins_with_a_turn() {
 
 /// The case X25: a window of 32,000 with much above leaves the history what is left, not what it wants.
 #[test]
-fn history_gets_what_the_budget_leaves() {
+fn x25_history_gets_what_the_budget_leaves() {
     let mut boot = Bootstrap { tools: vec![crate::fixed::tool("big", 400, true)], ..Bootstrap::default() };
     boot.identity = words(2_000, 0);
     let mut session = Session::new(32_000, boot);

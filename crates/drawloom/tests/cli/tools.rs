@@ -183,7 +183,7 @@ fn a_model_without_tools_is_told_of_none_and_an_unknown_one_is_named() {
 }
 
 #[test]
-fn a_turn_that_goes_in_circles_ends_at_its_limit_where_nobody_can_be_asked() {
+fn x26_a_turn_that_goes_in_circles_ends_at_its_limit_where_nobody_can_be_asked() {
     let call = calls(&json!([{"name": "list", "arguments": {}}]));
     let world = world(&[json!({"loop": true, "tool_calls": call["tool_calls"]})]);
     let (code, said) = chat(&world, "Look around.");

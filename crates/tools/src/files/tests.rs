@@ -261,7 +261,7 @@ fn a_walk_that_is_stopped_says_so() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_whole_and_near_names_are_named() {
+fn v4_v7_what_does_not_fit_is_told_whole_and_near_names_are_named() {
     let folder = workspace();
     let why = refused(folder.path(), "read", &json!({"offset": 0, "line": 3}));
     assert!(why.starts_with("Invalid parameters of read: "), "v7: {why}");
