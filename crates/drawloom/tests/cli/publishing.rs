@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::exec::world;
+use crate::exec::{exec, world};
 use crate::headless::question;
 use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
@@ -20,11 +20,15 @@ fn free_port() -> u16 {
 
 /// A server in the background that asks for its port.
 fn publishing(port: u16) -> Value {
-    let line = format!(
+    json!({"name": "exec", "arguments": {"command": serving(port), "background": true, "publish": [port]}})
+}
+
+/// The line of a server.
+fn serving(port: u16) -> String {
+    format!(
         "perl -MIO::Socket::INET -e '$|=1; my $s=IO::Socket::INET->new(LocalAddr=>\"127.0.0.1\",LocalPort=>{port},ReuseAddr=>1,\
          Listen=>5) or die; print \"listening\\n\"; while(my $c=$s->accept){{print $c \"from the server\\n\"; close $c}}'"
-    );
-    json!({"name": "exec", "arguments": {"command": line, "background": true, "publish": [port]}})
+    )
 }
 
 fn process(arguments: &Value) -> Value {
@@ -47,22 +51,27 @@ fn answer(address: &str) -> Result<String, ErrorKind> {
 
 #[test]
 fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does() {
-    if lacks(&["perl"]) {
+    if lacks(&["perl", "curl"]) {
         return;
     }
-    let port = free_port();
+    let (port, closed) = (free_port(), free_port());
     let address = format!("127.0.0.1:{port}");
+    let unpublished = json!({"name": "exec", "arguments": {"command": serving(closed), "background": true}});
+    let asks_it = format!("curl -s --http0.9 -m 9 http://127.0.0.1:{closed}/");
     let world = world(&[
-        calls(&json!([publishing(port)])),
+        calls(&json!([publishing(port), unpublished])),
         waiting(1),
+        waiting(2),
+        calls(&json!([exec(&asks_it)])),
         json!({"text": "Served.", "expect": [
+            "from the server",
             format!("until then the owner reaches it at {address} of this machine"),
             format!("runs, reached at {address} of this machine"),
         ]}),
         calls(&json!([process(&json!({"process": 1, "kill": true}))])),
         json!({"text": "Ended.", "expect": ["stopped"]}),
         calls(&json!([publishing(port)])),
-        waiting(2),
+        waiting(3),
         json!({"text": "Served again.", "expect": [format!("runs, reached at {address} of this machine")]}),
     ]);
     let project = text(&world.path("project"));
@@ -78,6 +87,8 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
     terminal.shows("Served.");
     assert_eq!(answer(&address).as_deref(), Ok("from the server\n"));
     assert_eq!(answer(&format!("127.0.0.2:{port}")), Err(ErrorKind::ConnectionRefused));
+    // One that was not opened answers the commands of its session alone, while it runs.
+    assert_eq!(answer(&format!("127.0.0.1:{closed}")), Err(ErrorKind::ConnectionRefused));
     terminal.says("End it.\r");
     terminal.shows("Ended.");
     assert_eq!(answer(&address), Err(ErrorKind::ConnectionRefused), "after its end");
