@@ -123,6 +123,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
+            egress::write_down_in(paths.home.join(store::home::EGRESS));
             let layers = with_closed_keys(&paths, layers, &flags, &Terminal::new(output.quiet, verbose));
             let (layers, was_set_up) = match model {
                 None => first_run(&paths, layers, output, verbose)?,

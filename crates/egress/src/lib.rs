@@ -25,6 +25,7 @@ mod record;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod transfer_file;
 
 pub use client::{Client, ClientOptions, Redirects, Response, SendError};
 pub use fetch::{FetchError, FetchLimits, Fetched, fetch};
@@ -35,3 +36,4 @@ pub use proxy::Proxy;
 pub use record::{Purpose, Transfer};
 pub use reqwest::{Error, RequestBuilder, StatusCode, Url, header};
 pub use resolve::Resolve;
+pub use transfer_file::write_down_in;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::transfer_file::write_down;
+
 /// Why a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -24,8 +26,8 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// One request that was let go, or one connection of a command, with what came of it. It is logged when it is dropped, at level `info`; an address is
-/// logged without its path, which may hold anything.
+/// One request that was let go, or one connection of a command, with what came of it. It is written down and logged (at level `info`) when it is
+/// dropped; an address without its path, which may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub host: String,
@@ -39,6 +41,7 @@ pub struct Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         let Self { host, purpose, sent, received } = &*self;
+        write_down(self);
         tracing::info!(%host, why = %purpose, sent, received, "left this machine");
     }
 }

@@ -24,8 +24,8 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 
 pub use layout::{
-    BACKUPS, CONFIG, DATABASE, HomeDir, KEYS, RANDOM_CHARS, STORE_COPIES, STORE_ID, UNFINISHED_CONFIG,
-    UnfinishedFile, is_unfinished, known_names, store_log,
+    BACKUPS, CONFIG, DATABASE, EGRESS, HomeDir, KEYS, RANDOM_CHARS, STORE_COPIES, STORE_ID,
+    UNFINISHED_CONFIG, UnfinishedFile, is_unfinished, known_names, store_log,
 };
 pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};
 pub(crate) use lost_store::sign_of_store;

@@ -13,6 +13,10 @@ const STARTS: usize = 20;
 /// so.
 pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) {
     report.note("starting the program");
+    if let Ok(found) = std::env::current_exe().and_then(std::fs::metadata) {
+        let mebibytes = found.len() as f64 / f64::from(1 << 20);
+        report.row("this program on the disk, as it was built", mebibytes, "MiB", Some(40.0));
+    }
     for (arguments, budget) in [(&["--version"][..], 3.0), (&["doctor", "--quick"][..], 20.0)] {
         let name = format!("start, `drawloom {}`", arguments.join(" "));
         match starts(arguments, scratch) {

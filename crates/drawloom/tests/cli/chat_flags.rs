@@ -340,3 +340,20 @@ fn one_question_takes_what_tools_may_do_and_is_answered_by_another_process() {
     let said: Value = serde_json::from_slice(&planned.stdout).unwrap();
     assert!(said["denied"][0]["why"].as_str().unwrap().contains("plan mode"), "{said}");
 }
+
+#[test]
+fn what_left_is_written_down_by_host_and_bytes_and_without_its_text() {
+    let (world, near) = home();
+    world.ok(&["chat", "-m", "A heron."]);
+    world.ok(&["doctor"]);
+    let written = world.read("egress.jsonl");
+    let lines: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_models: Vec<&Value> = lines.iter().filter(|line| line["why"] == "a request to a model").collect();
+    let place = near.base().split('/').nth(2).unwrap().to_owned();
+    assert!(
+        of_models.iter().any(|line| line["host"] == place.as_str() && line["sent"].as_u64() > Some(100)),
+        "{written}"
+    );
+    assert!(of_models.iter().all(|line| line["received"].as_u64().is_some()), "{written}");
+    assert!(!written.contains("heron") && !written.contains("chat/completions"), "{written}");
+}

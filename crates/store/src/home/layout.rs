@@ -110,8 +110,21 @@ pub const BACKUPS: &str = "backups.json";
 /// Files by which a home is known: no other program's folder holds one of these.
 const OURS_ALONE: [&str; 6] = [DATABASE, STORE_ID, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
 
-const OTHER_FILES: [&str; 7] =
-    [APPROVALS, LOGIN, RESERVE, BACKUPS, "loom.db-wal", "loom.db-shm", "loom.db-journal"];
+/// What left this machine, and what was put aside of it.
+pub const EGRESS: &str = "egress.jsonl";
+const OLDER_EGRESS: &str = "egress.1.jsonl";
+
+const OTHER_FILES: [&str; 9] = [
+    APPROVALS,
+    LOGIN,
+    RESERVE,
+    BACKUPS,
+    EGRESS,
+    OLDER_EGRESS,
+    "loom.db-wal",
+    "loom.db-shm",
+    "loom.db-journal",
+];
 
 /// End of the name of a database's write-ahead log.
 pub(crate) const LOG: &str = "-wal";

@@ -62,7 +62,7 @@ impl Drop for Listener {
 
 /// Tells followers of what is there, and of what comes, until the connection ends.
 async fn listen(link: &Link, newest: &watch::Sender<Cursor>) -> Result<(), StoreError> {
-    let (notices, mut noticed) = mpsc::unbounded_channel();
+    let (notices, mut noticed) = mpsc::channel(1);
     let client = link.connect(notices).await?;
     let failed = |error: tokio_postgres::Error| failure(&error);
     let listen = format!("LISTEN {}", channel(space(&client).await?));
@@ -74,7 +74,5 @@ async fn listen(link: &Link, newest: &watch::Sender<Cursor>) -> Result<(), Store
         if noticed.recv().await.is_none() {
             return Err(StoreError::Closed);
         }
-        // Many commits are one word.
-        while noticed.try_recv().is_ok() {}
     }
 }

@@ -60,8 +60,9 @@ impl Link {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connects. What the server says unasked goes to `notices`; it ends with the connection.
-    pub(super) async fn connect(&self, notices: mpsc::UnboundedSender<()>) -> Result<Client, StoreError> {
+    /// Connects. That the server said something unasked goes to `notices`, once for all that nobody looked at yet; it ends with
+    /// the connection.
+    pub(super) async fn connect(&self, notices: mpsc::Sender<()>) -> Result<Client, StoreError> {
         let config = &self.route.config;
         let client = match &self.route.tls {
             Some(tls) => self.drive(config.connect(tls.clone()).await, notices),
@@ -75,7 +76,7 @@ impl Link {
     fn drive<S>(
         &self,
         connected: Result<(Client, Connection<Socket, S>), tokio_postgres::Error>,
-        notices: mpsc::UnboundedSender<()>,
+        notices: mpsc::Sender<()>,
     ) -> Result<Client, StoreError>
     where
         S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
@@ -89,7 +90,7 @@ impl Link {
         tokio::spawn(async move {
             while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
                 match message {
-                    Ok(AsyncMessage::Notification(_)) => drop(notices.send(())),
+                    Ok(AsyncMessage::Notification(_)) => drop(notices.try_send(())),
                     Ok(_) => {}
                     Err(error) => {
                         tracing::debug!(%error, "a connection to the database ended");
@@ -180,7 +181,7 @@ pub(super) struct Session {
 impl Session {
     /// Connects; of a store that is named it is checked whose tables are there, and they are made if that is said.
     pub(super) async fn open(link: &Link, named: Option<(StoreId, bool)>) -> Result<Self, StoreError> {
-        let mut client = link.connect(mpsc::unbounded_channel().0).await?;
+        let mut client = link.connect(mpsc::channel(1).0).await?;
         if let Some((store, makes_tables)) = named {
             tables::prepare(&mut client, link.server(), store, makes_tables).await?;
         }

@@ -1,0 +1,80 @@
+//! File of what left this machine, a line for each transfer (spec: security §10).
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::record::Transfer;
+
+/// Bytes of the file before it is put aside; the one that was put aside before goes.
+const MOST: u64 = 4 << 20;
+
+static FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has each transfer of this process written down in a file from here on, as a line of JSON:
+/// `{"at": MS, "host", "why", "sent": BYTES, "received": BYTES}`. Where it cannot be written the transfer goes on, and is
+/// logged alone. The first call counts.
+pub fn write_down_in(path: PathBuf) {
+    let _ = FILE.set(path);
+}
+
+/// Writes a transfer down. It blocks, for one line.
+pub(crate) fn write_down(transfer: &Transfer) {
+    let Some(path) = FILE.get() else { return };
+    if let Err(error) = append(path, &line(transfer), MOST) {
+        tracing::debug!(path = %path.display(), %error, "a transfer is not written down");
+    }
+}
+
+fn line(Transfer { host, purpose, sent, received }: &Transfer) -> String {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let why = purpose.to_string();
+    let line = serde_json::json!({"at": at, "host": host, "why": why, "sent": sent, "received": received});
+    format!("{line}\n")
+}
+
+/// Appends a line; a file of more than `most` bytes is put aside first, once, however many processes meet it.
+fn append(path: &Path, line: &str, most: u64) -> io::Result<()> {
+    let open = || File::options().create(true).append(true).mode(0o600).open(path);
+    let mut file = open()?;
+    file.lock()?;
+    while file.metadata()?.len() > most {
+        // While this one waited for the lock, another may have done it.
+        if path.metadata().is_ok_and(|there| there.ino() == file.metadata().map_or(0, |ours| ours.ino())) {
+            fs::rename(path, path.with_extension("1.jsonl"))?;
+        }
+        file = open()?;
+        file.lock()?;
+    }
+    file.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Purpose;
+
+    #[test]
+    fn a_transfer_is_a_line_and_a_long_file_is_put_aside_by_one_of_many() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("egress.jsonl");
+        let (host, purpose) = ("example.org".to_owned(), Purpose::Fetch);
+        let line = line(&Transfer { host, purpose, sent: None, received: 7 });
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&read["host"], &read["received"]), (&"example.org".into(), &7.into()), "{line}");
+        assert_eq!((&read["why"], &read["sent"]), (&"a fetch of a page".into(), &serde_json::Value::Null));
+        let most = 20 * line.len() as u64;
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..4).for_each(|_| append(&path, &line, most).unwrap()));
+            }
+        });
+        let lines = |path: &Path| fs::read_to_string(path).unwrap().lines().count();
+        assert_eq!((lines(&path), lines(&path.with_extension("1.jsonl"))), (11, 21));
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        assert!(append(temp.path(), &line, most).is_err(), "a folder");
+    }
+}
