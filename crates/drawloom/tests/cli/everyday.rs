@@ -62,7 +62,9 @@ pub(crate) fn told_with(
 }
 
 /// A day's work with git: every command ends well.
-const DAY: [&str; 12] = [
+const DAY: [&str; 14] = [
+    "git init -q made && git -C made -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m one",
+    "git -C made log --format=%s && rm -rf made",
     "git checkout -q -b feature",
     "echo 'fn warp() {}' >> src/main.rs",
     "git commit -q -a -m two",
@@ -83,7 +85,8 @@ fn works_a_day(layout: &str, prepare: impl FnOnce(&World) -> PathBuf) {
     for (command, told) in DAY.iter().zip(&told) {
         assert!(told.starts_with("exit 0 ("), "{layout}: {command}: {told}");
     }
-    assert!(told[11].contains("\n2\n") && told[11].contains("more.txt"), "{layout}: {}", told[11]);
+    assert!(told[1].contains("\none"), "{layout}: {}", told[1]);
+    assert!(told[13].contains("\n2\n") && told[13].contains("more.txt"), "{layout}: {}", told[13]);
     // For whoever owns the machine, too: nothing is left open, and no file came that nobody meant.
     assert_eq!(git(&folder, &["status", "--porcelain", "--ignored"]), "", "{layout}");
     let subjects = git(&folder, &["log", "--format=%s", "later"]);
