@@ -191,3 +191,56 @@ fn a_home_that_cannot_be_written_is_refused() {
     ran.refused(6, &["cannot be written", "--home"]);
     before.unharmed(&home);
 }
+
+#[test]
+fn a_turn_is_stopped_and_its_owner_is_heard_on_a_disk_that_filled_up_while_a_command_ran() {
+    let home = Home::new();
+    let call = json!({"tool_calls": [
+        {"name": "exec", "arguments": {"command": "echo new > made; sleep 1000", "timeout": 600}}
+    ]});
+    let model = home.script(&[call, json!({"text": "Done."})]);
+    let ran = sh_with_mounts(
+        &home,
+        &format!(
+            r#"
+            mkdir "$FOLDER/small" "$FOLDER/project"
+            mount -t tmpfs -o size=320m tmpfs "$FOLDER/small"
+            export DRAWLOOM_HOME="$FOLDER/small/home"
+            "$DRAWLOOM" tree new --title Tale --text 'It rained.' > /dev/null
+            printf '[limits]\nfree_space = 0\n[agents.assistant]\ntools = ["exec"]\n' > "$DRAWLOOM_HOME/config.toml"
+            in_project() {{ "$DRAWLOOM" --model '{model}' --workspace "$FOLDER/project" chat "$@" 2>> "$FOLDER/refused"; }}
+            "$DRAWLOOM" policy allow 'exec echo *' > /dev/null
+            "$DRAWLOOM" policy allow 'exec sleep *' > /dev/null
+            in_project -m 'Work.' --json > "$FOLDER/said" &
+            turn=$!
+            until [ -s "$FOLDER/project/made" ]; do kill -0 $turn; sleep .05; done
+            dd if=/dev/zero of="$FOLDER/small/filler" bs=65536 2> /dev/null || true
+            dd if=/dev/zero of="$FOLDER/small/filler2" bs=512 2> /dev/null || true
+            set +e
+            in_project -m /stop; echo "stop ($?)"
+            wait $turn; echo "turn ($?)"
+            "$DRAWLOOM" tree text Tale; echo " read ($?)"
+            "$DRAWLOOM" --quiet tree draft Tale ' A drop.'; echo "draft ($?)"
+            in_project -m 'And now?'; echo "said ($?)"
+            rm "$FOLDER/small/filler" "$FOLDER/small/filler2"
+            in_project -m /history; echo "history ($?)"
+            in_project -m '/undo --files'; echo "undo ($?)"
+            [ -e "$FOLDER/project/made" ]; echo "made ($?)"
+            "$DRAWLOOM" store check > /dev/null; echo "check ($?)"
+            "#
+        ),
+    );
+    let refused = std::fs::read_to_string(home.folder().join("refused")).unwrap_or_default();
+    let said = std::fs::read_to_string(home.folder().join("said")).unwrap_or_default();
+    println!("{ran:?}\n{refused}\n{said}");
+    let ended = |name: &str| {
+        let line = ran.stdout.lines().find(|line| line.contains(&format!("{name} ("))).unwrap_or_default();
+        line.rsplit_once('(').and_then(|(_, code)| code.trim_end_matches(')').parse::<i32>().ok())
+    };
+    assert_eq!((ended("stop"), ended("turn")), (Some(0), Some(130)));
+    assert_eq!((ended("read"), ended("draft"), ended("said")), (Some(0), Some(0), Some(6)));
+    assert_eq!(
+        (ended("history"), ended("undo"), ended("made"), ended("check")),
+        (Some(0), Some(0), Some(1), Some(0))
+    );
+}
