@@ -6,6 +6,7 @@ use std::time::Duration;
 use loom::{Author, Trust};
 use model::Cancel;
 use store::Principal;
+use tools::WaitedTime;
 
 use crate::event::{EventSink, SessionEvent};
 
@@ -22,6 +23,8 @@ pub struct Call {
     pub cancel: Cancel,
     /// How long somebody may take to answer a question; none where nobody answers.
     pub answer_within: Option<Duration>,
+    /// How long somebody was waited for.
+    pub waited: WaitedTime,
 }
 
 impl Call {
@@ -35,6 +38,7 @@ impl Call {
             events,
             cancel: Cancel::never(),
             answer_within: None,
+            waited: WaitedTime::default(),
         }
     }
 

@@ -204,10 +204,12 @@ impl Runtime {
         call.events
             .emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, answers, expires } });
         let mut cancel = call.cancel.clone();
+        let waits = call.waited.begin();
         let answer = tokio::select! {
             answer = self.answered(&call.who, (id, within), newest) => Some(answer?),
             () = cancel.cancelled() => None,
         };
+        drop(waits);
         // The one that was given this moment stands, and the work stops all the same.
         let answer = match answer {
             Some(answer) => Some(answer),

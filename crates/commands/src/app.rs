@@ -113,6 +113,7 @@ impl App {
             events: Arc::new(self.shown()),
             cancel: self.cancel.clone(),
             answer_within: self.frontend.answer_within(),
+            waited: asker.turn.as_ref().map(|turn| turn.waited.clone()).unwrap_or_default(),
         }
     }
 

@@ -4,6 +4,7 @@ use loom::plan::NewText;
 use loom::{Author, AuthorKind, Role, Seq, Trust};
 use serde::{Deserialize, Serialize};
 use store::{Principal, Scope};
+use tools::WaitedTime;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,7 +20,7 @@ pub enum Right {
 }
 
 /// Who asks, and with which rights.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Asker {
     /// What the store lets them see.
     pub principal: Principal,
@@ -35,12 +36,14 @@ pub struct Asker {
 }
 
 /// The turn that a change by a tool belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct ToolTurn {
     /// The operation that began it; none for a change of another tree.
     pub(crate) first: Option<Seq>,
     /// Its name in the budgets.
     pub(crate) spending: String,
+    /// How long it waited for people.
+    pub(crate) waited: WaitedTime,
 }
 
 impl Asker {

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loom::{PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
 
+use crate::waited_time::WaitedTime;
+
 /// The conversation a call is made in.
 #[derive(Clone)]
 pub struct CallPlace {
@@ -20,6 +22,8 @@ pub struct CallPlace {
     pub model: Option<Arc<dyn Model>>,
     /// The turn's name in the budgets.
     pub spending: String,
+    /// How long the turn waited for people.
+    pub waited: WaitedTime,
     /// Stops the turn.
     pub cancel: Cancel,
 }

@@ -19,6 +19,7 @@ mod registry;
 mod search;
 mod session_policy;
 mod tool;
+mod waited_time;
 mod web;
 
 pub use call_place::{CallPlace, NextPlace};
@@ -38,4 +39,5 @@ pub use exec::{
 pub use registry::{CheckedCall, ToolRegistry};
 pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
+pub use waited_time::WaitedTime;
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

@@ -391,6 +391,7 @@ impl Turn<'_> {
             };
             let request = GenerationRequest {
                 part_of: written.part_of,
+                waited: limits.waited.clone(),
                 guards: vec![held.guard()],
                 ..config.request_from(tree, &written.view, from)
             };

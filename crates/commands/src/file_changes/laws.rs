@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use ::tools::{
     CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, NextPlace, PlannedChange,
-    RootRecords, SeenFiles, ToolRegistry, ToolScope, recording,
+    RootRecords, SeenFiles, ToolRegistry, ToolScope, WaitedTime, recording,
 };
 use loom::{Digest, Millis, NodeId, ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
@@ -232,6 +232,7 @@ impl Shared {
             next: NextPlace::default(),
             model: None,
             spending: String::new(),
+            waited: WaitedTime::default(),
             cancel: Cancel::never(),
         };
         if tool == "write" {

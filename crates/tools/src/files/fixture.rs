@@ -14,6 +14,7 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 
 use crate::{
     CallPlace, ChangeRecorder, FileContent, NextPlace, PlannedChange, SeenFiles, ToolRegistry, ToolScope,
+    WaitedTime,
 };
 
 /// How a folder stands in a row.
@@ -192,6 +193,7 @@ pub(crate) fn place() -> CallPlace {
         next: NextPlace::default(),
         model: None,
         spending: String::new(),
+        waited: WaitedTime::default(),
         cancel: Cancel::never(),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use context::segment::Source;
 use futures_util::stream::FuturesUnordered;
@@ -202,7 +201,6 @@ impl Turn<'_> {
                         let outside = &outside;
                         let proposed =
                             ProposedCall { id, tool, checked: &checked, trust, outside, plan_mode };
-                        let asked_since = Instant::now();
                         let permit = {
                             let mut permit = pin!(self.permit(site, limits.denied(), proposed));
                             // Those that run do not wait for an answer about this one.
@@ -217,7 +215,6 @@ impl Turn<'_> {
                                 }
                             }
                         };
-                        limits.leave_out(asked_since.elapsed());
                         let permit = match permit {
                             Ok(permit) => permit,
                             Err(error) => {
@@ -249,6 +246,7 @@ impl Turn<'_> {
                             next: site.next.clone(),
                             model: Some(Arc::clone(&site.config.model)),
                             spending: site.spending.to_owned(),
+                            waited: limits.waited.clone(),
                             cancel: site.held.cancel(),
                         };
                         running.push(run(site.held, checked, (changes, place), asked, claim));

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use tools::WaitedTime;
+
 use super::approval::DeniedCalls;
 use super::calls::LastCall;
 use crate::error::AgentError;
@@ -22,7 +24,7 @@ pub(super) struct TurnLimits {
     allowed: TurnBounds,
     began: Instant,
     /// How long people were waited for.
-    waited: Duration,
+    pub(super) waited: WaitedTime,
     model_calls: u32,
     tokens: u64,
     /// Calls by tool and arguments, since a file changed.
@@ -38,7 +40,7 @@ impl TurnLimits {
             bounds,
             allowed: bounds,
             began: Instant::now(),
-            waited: Duration::ZERO,
+            waited: WaitedTime::default(),
             model_calls: 0,
             tokens: 0,
             same: HashMap::new(),
@@ -61,11 +63,6 @@ impl TurnLimits {
         self.is_met |= matches!(error, AgentError::Limit(_));
     }
 
-    /// Leaves out a time in which somebody was asked.
-    pub(super) const fn leave_out(&mut self, waited: Duration) {
-        self.waited = self.waited.saturating_add(waited);
-    }
-
     pub(super) const fn denied(&mut self) -> &mut DeniedCalls {
         &mut self.denied
     }
@@ -85,13 +82,17 @@ impl TurnLimits {
 
     /// Whether the turn has to end at its next answer.
     pub(super) fn are_met(&self) -> bool {
-        self.is_met || self.met(self.began.elapsed()).is_some()
+        self.is_met || self.met(self.time()).is_some()
+    }
+
+    /// How long it has taken, without the time in which people were waited for.
+    fn time(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.waited.total())
     }
 
     /// Whether no further call of an answer may begin before somebody says so: an answer can hold any number of them.
     pub(super) fn end_calls(&self) -> bool {
-        let time = self.began.elapsed().saturating_sub(self.waited);
-        time >= self.allowed.time || self.repeated().is_some()
+        self.time() >= self.allowed.time || self.repeated().is_some()
     }
 
     /// A call that was made with the same arguments too often, and how often.
@@ -100,14 +101,13 @@ impl TurnLimits {
         self.same.iter().find(|(_, number)| **number >= most).map(|(call, number)| (call, *number))
     }
 
-    /// What of the whole turn, which began so long ago, has come to its limit, with the question whether it may go on.
-    fn met(&self, since: Duration) -> Option<(String, String)> {
+    /// What of the whole turn, which has taken so long, has come to its limit, with the question whether it may go on.
+    fn met(&self, time: Duration) -> Option<(String, String)> {
         let (bounds, allowed) = (self.bounds, self.allowed);
         if self.model_calls >= allowed.model_calls {
             let what = format!("the model was asked {} times in this turn", self.model_calls);
             return Some((what, format!("{} more?", bounds.model_calls)));
         }
-        let time = since.saturating_sub(self.waited);
         if time >= allowed.time {
             return Some((
                 format!("the turn takes {}", spoken(time)),
@@ -131,11 +131,12 @@ impl TurnLimits {
         runtime: &Runtime,
         asker: &QuestionContext<'_>,
     ) -> Result<(), AgentError> {
-        if let Some(question) = self.met(self.began.elapsed()) {
+        if let Some(question) = self.met(self.time()) {
             self.ask(runtime, asker, question).await?;
-            let (bounds, allowed) = (self.bounds, &mut self.allowed);
+            let (bounds, time) = (self.bounds, self.time());
+            let allowed = &mut self.allowed;
             allowed.model_calls = self.model_calls.saturating_add(bounds.model_calls);
-            allowed.time = self.began.elapsed().saturating_sub(self.waited).saturating_add(bounds.time);
+            allowed.time = time.saturating_add(bounds.time);
             allowed.tokens = self.tokens.saturating_add(bounds.tokens);
         }
         if let Some(((tool, arguments), number)) =
@@ -156,9 +157,7 @@ impl TurnLimits {
         (what, question): (String, String),
     ) -> Result<(), AgentError> {
         let question = Question::yes_or_no(QuestionKind::Limit, format!("{what}: {question}"));
-        let began = Instant::now();
         let asked = runtime.ask(asker, question).await?;
-        self.leave_out(began.elapsed());
         if asked.decision == Decision::Denied {
             self.is_met = true;
             return Err(AgentError::Limit(what));
@@ -205,8 +204,12 @@ mod tests {
         assert_eq!(met(&limits, 0), "the turn takes 0 s: 0 s more?");
         limits.bounds.time = Duration::from_secs(90 * 60);
         limits.allowed = limits.bounds;
-        limits.leave_out(Duration::from_secs(20 * 60));
-        assert_eq!(met(&limits, 109), "");
-        assert_eq!(met(&limits, 110), "the turn takes 90 minutes: 90 minutes more?");
+        assert_eq!(met(&limits, 89), "");
+        assert_eq!(met(&limits, 90), "the turn takes 90 minutes: 90 minutes more?");
+        let waits = limits.waited.begin();
+        let before = limits.time();
+        while limits.began.elapsed() < before + Duration::from_millis(2) {}
+        drop(waits);
+        assert!(limits.time() < limits.began.elapsed(), "{limits:?}");
     }
 }

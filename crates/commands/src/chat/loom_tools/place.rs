@@ -176,7 +176,8 @@ impl LoomAgent {
         command: TreeCommand,
     ) -> Result<CommandOutcome, String> {
         let first = place.turn.filter(|_| at.is_own);
-        let asker = self.asker().in_turn(place.trust, ToolTurn { first, spending: place.spending.clone() });
+        let turn = ToolTurn { first, spending: place.spending.clone(), waited: place.waited.clone() };
+        let asker = self.asker().in_turn(place.trust, turn);
         Handle::current().block_on(self.app.run(&asker, Command::Tree(command))).map_err(told)
     }
 
