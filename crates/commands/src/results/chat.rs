@@ -117,7 +117,6 @@ pub struct Chatted {
     /// Files that these calls changed.
     pub changed: Vec<ChangedFile>,
     /// Calls of tools that were refused on the way.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<DeniedCall>,
     /// All answers, this one first, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
