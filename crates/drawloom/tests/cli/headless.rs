@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use std::os::fd::{IntoRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -29,8 +31,23 @@ fn world() -> World {
 
 fn chat(world: &World, more: &[&str]) -> Command {
     let project = text(&world.path("project"));
-    let mut command = world.command(&[&["--workspace", &project, "chat", "-m", "Write it."], more].concat());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let words = [&["--workspace", &project, "chat", "-m", "Write it."], more].concat();
+    let mut command = where_nobody_is(&world.command(&words));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The same command without a terminal, and with a standard input that stays open and on which nothing comes: whoever reads
+/// from either waits for ever. A pipe would be read by right, as its text goes along.
+pub(crate) fn where_nobody_is(program: &Command) -> Command {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    // It stays open until the test's process ends.
+    let _ = ours.into_raw_fd();
+    let mut command = Command::new("setsid");
+    command.arg(program.get_program()).args(program.get_args());
+    command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", "/usr/bin:/bin").stdin(OwnedFd::from(theirs));
+    command.current_dir(program.get_current_dir().unwrap());
     command
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::headless::where_nobody_is;
 use crate::program::program;
 use crate::world::{World, text};
 
@@ -33,7 +34,7 @@ fn case(number: u64) -> Case {
     let faulty = |fault: &str| json!({"deltas": words, "fault": fault});
     let case = |name, lines, codes| Case { name, lines, codes, file_blocks: None, more: &[] };
     let agents = call("write", &json!({"path": "AGENTS.md", "content": format!("{number}\n")}));
-    match number % 13 {
+    match number % 14 {
         0 => case("denied", vec![agents, done()], &[0]),
         1 => Case { more: &["--wait", "1"], ..case("nobody answers", vec![agents, done()], &[0]) },
         2 => case(
@@ -60,8 +61,12 @@ fn case(number: u64) -> Case {
             let text = "x".repeat(2_000);
             let lines = vec![call("exec", &json!({"command": format!("echo {text} > big")})), done()];
             // From less than an empty store has to more than the turn needs.
-            let file_blocks = Some(1 << (number / 13 % 14));
+            let file_blocks = Some(1 << (number / 14 % 14));
             Case { file_blocks, ..case("full disk", lines, &[0, 5, 6]) }
+        }
+        12 => {
+            let reads = call("exec", &json!({"command": "cat; head -c 1 < /dev/tty; echo read"}));
+            case("command that reads its input", vec![reads, done()], &[0])
         }
         _ => case(
             "wrong arguments",
@@ -98,7 +103,7 @@ fn run(world: &World, number: u64) {
     let form = if events { "--events" } else { "--json" };
     let words =
         [&["--workspace", &project, "chat", "--session", &session, "-m", &said, form][..], more].concat();
-    let mut command = match file_blocks {
+    let command = match file_blocks {
         None => world.command(&words),
         Some(blocks) => {
             let limited = world.command::<&str>(&[]);
@@ -111,8 +116,7 @@ fn run(world: &World, number: u64) {
             shell
         }
     };
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = where_nobody_is(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
         assert!(began.elapsed() < PATIENCE, "{number} {name}: it waits for somebody");
@@ -168,7 +172,7 @@ fn all(numbers: impl Iterator<Item = u64>) {
 
 #[test]
 fn turns_with_faults_end_by_themselves_with_a_code_and_lines_that_parse() {
-    all(0..26);
+    all(0..28);
 }
 
 #[test]
