@@ -13,6 +13,9 @@ use text::mask::Masker;
 use crate::budget::Limit;
 use crate::failure::{Failure, exit_of_model};
 
+/// What to do about a turn that ended behind calls of tools.
+pub const GO_ON: &str = "what was done is kept; say how to go on";
+
 /// Work that was not done. What had been received or written until then is kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -185,8 +188,8 @@ impl From<&AgentError> for Failure {
                 );
                 return Self::of(("disk_full", 6), error, hint);
             }
-            AgentError::Limit(_) => ("limit", 1, "what was done is kept; say how to go on"),
-            AgentError::Stopped => ("cancelled", 130, "what was done is kept; say how to go on"),
+            AgentError::Limit(_) => ("limit", 1, GO_ON),
+            AgentError::Stopped => ("cancelled", 130, GO_ON),
             AgentError::Empty => ("empty_completion", 5, "ask again, or change the end of the text"),
             AgentError::Spool(_) => ("spool", 6, "check the disk of the home; nothing was sent"),
             AgentError::Blobs(BlobError::Full { .. }) => {

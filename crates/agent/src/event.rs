@@ -7,7 +7,7 @@ use loom::{Digest, Finish, GenerationId, Millis, NodeId, ToolStatus, TreeId};
 use model::{ModelPlace, Money, TokenUsage};
 use policy::Effect;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use store::{Decision, QuestionId};
+use store::{CallId, Decision, QuestionId};
 
 use crate::error::AgentError;
 use crate::failure::Failure;
@@ -118,6 +118,16 @@ impl SessionEvent {
         Self::Notice { text: text.into() }
     }
 
+    /// The call of a tool it is about.
+    pub fn call(&self) -> Option<CallId> {
+        match *self {
+            Self::Call { answer, number, .. } | Self::Result { answer, number, .. } => {
+                Some(CallId { answer, number })
+            }
+            _ => None,
+        }
+    }
+
     /// Bytes of the text in it.
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
@@ -193,6 +203,9 @@ impl QuestionKind {
 pub struct AskedQuestion {
     pub id: QuestionId,
     pub kind: QuestionKind,
+    /// Process and command that ask, for people.
+    #[serde(default)]
+    pub asker: String,
     /// What is asked, in one line, and the lines it is about ([`crate::questions::parts`]).
     pub text: String,
     /// Words that approve it; the first is meant where none is said.

@@ -178,13 +178,13 @@ impl Runtime {
             return Ok(Answer::denied("nobody is here to answer"));
         };
         let within = within.min(DEADLINE);
-        let newest = self.store.newest()?;
+        let (newest, asks) = (self.store.newest()?, self.name_for(&call.who));
         let fence = guards.first().map_or(Fence(1), |guard| guard.fence);
         let question = NewQuestion {
             id: self.new_id()?,
             tree: *tree,
             kind: kind.name().to_owned(),
-            asker: self.name_for(&call.who),
+            asker: asks.clone(),
             payload: text.clone(),
             answers: answers.clone(),
             ttl: within,
@@ -201,8 +201,8 @@ impl Runtime {
         };
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
-        call.events
-            .emit(SessionEvent::Question { question: AskedQuestion { id, kind, text, answers, expires } });
+        let question = AskedQuestion { id, kind, asker: asks, text, answers, expires };
+        call.events.emit(SessionEvent::Question { question });
         let mut cancel = call.cancel.clone();
         let waits = call.waited.begin();
         let answer = tokio::select! {

@@ -6,8 +6,10 @@ use agent::Failure;
 use serde::Serialize;
 use workspace::{FileError, FileProblem};
 
+use crate::results::chat::UnfinishedTurn;
+
 /// A command that was not done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
     pub code: Cow<'static, str>,
@@ -17,12 +19,15 @@ pub struct CommandError {
     /// The exit code of a program that ends with it.
     #[serde(skip)]
     pub exit: u8,
+    /// What its turn came to until then; none where there was no turn.
+    #[serde(skip)]
+    pub turn: Option<Box<UnfinishedTurn>>,
 }
 
 impl CommandError {
     /// An error with everything named.
     pub fn new(code: &'static str, exit: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), hint: hint.into(), exit }
+        Self { code: code.into(), message: message.into(), hint: hint.into(), exit, turn: None }
     }
 
     /// Usage, unreadable or malformed input: exit 2.
@@ -107,7 +112,7 @@ where
 {
     fn from(error: E) -> Self {
         let Failure { code, message, hint, exit } = error.into();
-        Self { code, message, hint, exit }
+        Self { code, message, hint, exit, turn: None }
     }
 }
 

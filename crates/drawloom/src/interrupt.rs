@@ -24,7 +24,7 @@ const TO_STORE: Duration = Duration::from_secs(5);
 /// How long a dropped command may take to come to a point where it waits.
 const TO_END: Duration = Duration::from_millis(200);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum CommandEnd<T> {
     Done(T),
     /// With what came of it until then, none where it came to no end in time, and the exit code of who is so ended.

@@ -19,6 +19,7 @@ mod demo;
 mod detect;
 mod doctor;
 mod embedded;
+mod event_lines;
 #[cfg(target_os = "linux")]
 mod extracting;
 mod file_limit;
@@ -73,11 +74,10 @@ fn main() -> ExitCode {
     completing::answer();
     crash::remember_panics();
     // Errors in the arguments themselves have the form that was asked for, too.
-    let json = arguments
-        .iter()
-        .take_while(|argument| *argument != "--")
-        .any(|argument| argument == "--json" || argument == "--events");
-    let mut output = Output::before_arguments(json);
+    let asks = |flag: &str| {
+        arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == flag)
+    };
+    let mut output = Output::before_arguments(asks("--json"), asks("--events"));
     file_limit::watch();
     let code = crash::guarded(|| run::run(&arguments, &mut output)).unwrap_or_else(|error| {
         let error = file_limit::explain(error);

@@ -5,6 +5,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use commands::results::chat::UnfinishedTurn;
 use commands::{CommandError, CommandOutcome};
 use rustix::termios::tcgetwinsize;
 use text::terminal::one_line;
@@ -13,11 +14,13 @@ use crate::cells;
 use crate::cli::{Color, Global};
 use crate::render::{self, OutputStyle, RenderedOutcome};
 use crate::terminal::is_dumb;
-use crate::{json, pager};
+use crate::{event_lines, json, pager};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) json: bool,
+    /// Whether JSON is the last of the lines of [`event_lines`].
+    pub(crate) events: bool,
     pub(crate) quiet: bool,
     plain: OutputStyle,
     /// Lines of a screen that turns pages: a terminal that is read and typed at.
@@ -43,12 +46,21 @@ impl Output {
         let plain = OutputStyle { terminal, color, columns };
         let rows = size.filter(|size| size.ws_row > 0 && !is_dumb && io::stdin().is_terminal());
         let rows = rows.map(|size| usize::from(size.ws_row));
-        Self { json: global.json, quiet: global.quiet, plain, rows }
+        Self { json: global.json, events: false, quiet: global.quiet, plain, rows }
     }
 
     /// Before the arguments are understood.
-    pub(crate) fn before_arguments(json: bool) -> Self {
-        Self::new(&Global { json, ..Global::default() })
+    pub(crate) fn before_arguments(json: bool, events: bool) -> Self {
+        Self::new(&Global { json, ..Global::default() }).with_events(events)
+    }
+
+    /// The same, of a command that prints its events.
+    pub(crate) const fn with_events(self, events: bool) -> Self {
+        Self { json: self.json || events, events, ..self }
+    }
+
+    fn line(&self, value: &impl serde::Serialize) -> Result<Vec<u8>, CommandError> {
+        if self.events { event_lines::finished(value) } else { json::line(value) }
     }
 
     /// Prints what a command gave back.
@@ -57,7 +69,7 @@ impl Output {
     /// When standard output takes it not, but for a reader that went away.
     pub(crate) fn outcome(&self, outcome: &CommandOutcome) -> Result<(), CommandError> {
         if self.json {
-            return bytes(&json::line(outcome)?);
+            return bytes(&self.line(outcome)?);
         }
         self.rendered(&render::plain(outcome, self.plain))
     }
@@ -107,8 +119,11 @@ impl Output {
             #[derive(serde::Serialize)]
             struct Failure<'a> {
                 error: &'a CommandError,
+                #[serde(flatten)]
+                turn: Option<&'a UnfinishedTurn>,
             }
-            if json::line(&Failure { error }).is_ok_and(|line| bytes(&line).is_ok()) {
+            let failure = Failure { error, turn: error.turn.as_deref() };
+            if self.line(&failure).is_ok_and(|line| bytes(&line).is_ok()) {
                 return;
             }
             // Where standard output takes nothing, the other one says so.

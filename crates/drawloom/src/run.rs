@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Action::Command(command) => *command,
     };
     // What is a line of a program is none for a person.
-    output.json |= command.turn().is_some_and(|turn| turn.events);
+    *output = output.with_events(command.turn().is_some_and(|turn| turn.events));
     if let Command::Chat(chat) = &command {
         chat.check()?;
     }

@@ -229,6 +229,8 @@ mod undo_kills;
 mod undo_states;
 #[path = "cli/undo_walls.rs"]
 mod undo_walls;
+#[path = "cli/unfinished_turns.rs"]
+mod unfinished_turns;
 #[path = "cli/untrusting.rs"]
 mod untrusting;
 #[path = "cli/waiting.rs"]

@@ -1,5 +1,7 @@
 //! Calls of tools that were started (spec: agent §1): what the store knows of them beside their results, which are nodes.
 
+use std::fmt;
+
 use loom::{NodeId, TreeId};
 
 use crate::fence::{Claim, Guard};
@@ -11,6 +13,12 @@ pub struct CallId {
     pub answer: NodeId,
     /// Which of its calls, from 0.
     pub number: u32,
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.answer, self.number)
+    }
 }
 
 /// A call about to run.

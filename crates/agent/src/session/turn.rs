@@ -9,6 +9,7 @@ mod file_changes;
 mod limits;
 mod next_place;
 mod not_run;
+mod outcome;
 mod result_lines;
 mod written_files;
 
@@ -19,7 +20,7 @@ use loom::plan::{EditAs, NewText, NewTree};
 use loom::{
     Author, Block, Digest, Millis, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName,
 };
-use model::{Cancel, Money, TokenUsage};
+use model::{Cancel, Money};
 use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 use tools::NextPlace;
@@ -30,7 +31,7 @@ use super::{EventLog, TreeChoice, TurnInput};
 use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
-use crate::event::{SayId, SessionEvent, TurnOutcome};
+use crate::event::{SayId, SessionEvent};
 use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
@@ -41,6 +42,7 @@ pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::CallChanges;
 use limits::TurnLimits;
 use next_place::MOVED;
+use outcome::{outcome, with_earlier};
 
 /// How long a busy session is waited for whose process takes nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -379,6 +381,7 @@ impl Turn<'_> {
     ) {
         let AnswerSite { tree, config, turn, answer_within, hands_back } = *site;
         let (mut from, mut cost, next) = (written.from, None, NextPlace::default());
+        let mut earlier = None;
         let mut ended = loop {
             let call = Call {
                 who: Principal::Owner,
@@ -388,10 +391,10 @@ impl Turn<'_> {
                 // Stopped as well when the session is lost: its result would be refused.
                 cancel: held.cancel(),
                 answer_within,
+                waited: limits.waited.clone(),
             };
             let request = GenerationRequest {
                 part_of: written.part_of,
-                waited: limits.waited.clone(),
                 guards: vec![held.guard()],
                 ..config.request_from(tree, &written.view, from)
             };
@@ -412,7 +415,7 @@ impl Turn<'_> {
             }
             let mut generated = match generated {
                 Ok(generated) if generated.error.is_none() => generated,
-                ended => break ended,
+                ended => break with_earlier(ended, earlier),
             };
             let node = generated.nodes.first().map(|node| node.id);
             let Some(registry) = &config.tools else {
@@ -443,7 +446,11 @@ impl Turn<'_> {
                 (written.node, written.author, written.trust) =
                     (more.node, more.author, more.trust.min(written.trust));
             }
+            earlier = Some(generated);
         };
+        if let Ok(GenerationOutcome { error: Some(error), .. }) = &ended {
+            limits.end_by(error);
+        }
         if let (Some(registry), Some(last)) = (&config.tools, limits.last_call.take()) {
             self.keep_background_changes(held, tree, registry, (last, hands_back)).await;
         }
@@ -484,44 +491,4 @@ pub(super) fn shown_by(texts: &[NewText]) -> Vec<Digest> {
             _ => None,
         })
         .collect()
-}
-
-fn outcome(said: NodeId, tree: TreeId, generated: Result<GenerationOutcome, AgentError>) -> TurnOutcome {
-    let nothing = TurnOutcome {
-        said,
-        tree,
-        answer: None,
-        manifest: None,
-        usage: None,
-        estimated_usage: TokenUsage::default(),
-        model: String::new(),
-        cost: None,
-        reusable: None,
-        share: 0.0,
-        measured: false,
-        error: None,
-        elsewhere: false,
-    };
-    match generated {
-        Err(error) => TurnOutcome { error: Some(error.into()), ..nothing },
-        Ok(generated) => {
-            let usage = generated.usage.unwrap_or(generated.estimated_usage);
-            // Of a script nothing is estimated.
-            let input = if usage.input() == 0 { generated.tokens } else { usage.input() };
-            let used = input.saturating_add(usage.output);
-            TurnOutcome {
-                answer: generated.nodes.into_iter().next(),
-                manifest: Some(generated.manifest),
-                usage: generated.usage,
-                estimated_usage: generated.estimated_usage,
-                model: generated.model,
-                cost: generated.cost,
-                reusable: generated.reusable,
-                share: used as f64 / generated.window.max(1) as f64,
-                measured: generated.usage.is_some(),
-                error: generated.error.map(Into::into),
-                ..nothing
-            }
-        }
-    }
 }

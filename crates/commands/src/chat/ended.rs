@@ -1,16 +1,27 @@
 //! What came of something said, as it is shown.
 
-use agent::{AgentError, OpenedSession, TurnOutcome};
+use agent::error::GO_ON;
+use agent::{AgentError, CommittedNode, OpenedSession, TurnOutcome};
 use context::Zone;
 use loom::{Finish, NodeId, ToolStatus, TreeId};
+use store::SessionKind;
 
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::chat::{CallShown, Chatted, DeniedCall, MediaShown, TurnFinish};
+use crate::results::chat::{
+    CallShown, ChangedFile, Chatted, DeniedCall, MediaShown, TurnFinish, UnfinishedTurn,
+};
 use crate::results::tree::UsageShown;
 use crate::rights::Asker;
 use crate::{file_changes, further_roots};
+
+/// What was done in a turn besides its answers.
+struct TurnWork {
+    calls: Vec<CallShown>,
+    changed: Vec<ChangedFile>,
+    denied: Vec<DeniedCall>,
+}
 
 impl Conversation {
     /// What came of something said, as it is shown. The process that answered says how full the window is.
@@ -23,21 +34,38 @@ impl Conversation {
     ) -> Result<Chatted, CommandError> {
         let place = OpenedSession { tree: outcome.tree, ..entered.clone() };
         let is_here = !outcome.elsewhere;
-        let mut done = self.chatted(app, outcome)?;
-        done.denied = denied_calls(app, asker, (done.tree, &calls)).await?;
-        // At a terminal each call has shown it.
-        if self.is_single() {
-            let ids = calls.iter().map(|call| call.id).collect();
-            done.changed = file_changes::changed_by(app, asker, done.tree, ids).await?;
-        }
-        done.calls = calls;
+        let has_called = !calls.is_empty();
+        let work = self.work(app, asker, (outcome.tree, calls)).await;
+        let done = self.chatted(app, outcome, (work, has_called))?;
         if is_here {
             self.note_zone(app, asker, &place).await;
         }
         Ok(done)
     }
 
-    fn chatted(&self, app: &App, outcome: TurnOutcome) -> Result<Chatted, CommandError> {
+    async fn work(
+        &self,
+        app: &App,
+        asker: &Asker,
+        (tree, calls): (TreeId, Vec<CallShown>),
+    ) -> Result<TurnWork, CommandError> {
+        let denied = denied_calls(app, asker, (tree, &calls)).await?;
+        // At a terminal each call has shown it.
+        let changed = if self.is_single() {
+            let ids = calls.iter().map(|call| call.id).collect();
+            file_changes::changed_by(app, asker, tree, ids).await?
+        } else {
+            Vec::new()
+        };
+        Ok(TurnWork { calls, changed, denied })
+    }
+
+    fn chatted(
+        &self,
+        app: &App,
+        outcome: TurnOutcome,
+        (work, has_called): (Result<TurnWork, CommandError>, bool),
+    ) -> Result<Chatted, CommandError> {
         let TurnOutcome {
             said,
             tree,
@@ -53,75 +81,114 @@ impl Conversation {
             error,
             ..
         } = outcome;
+        let (usage, cost) = (UsageShown::of(usage, estimated_usage), cost.map(model::Money::dollars));
         let error = error.map(|error| CommandError::from(error.0.as_ref()));
         // A turn that ended by a limit is one that ended: what was done is kept.
         let (limit, error) = match error {
             Some(error) if error.code == "limit" && answer.is_some() => (Some(error.message), None),
             error => (None, error),
         };
-        match (answer, error) {
-            (Some(answer), None) => Ok(Chatted {
-                media: answer
-                    .media
-                    .iter()
-                    .filter_map(|blob| app.runtime.shown(*blob))
-                    .map(MediaShown::of)
-                    .collect(),
-                session: self.name(),
-                tree,
-                node: answer.id,
-                short_id: answer.short_id,
-                said,
-                text: answer.text.to_string(),
-                code: None,
-                misfit: None,
-                model,
-                usage: UsageShown::of(usage, estimated_usage),
-                cost: cost.map(model::Money::dollars),
-                reusable,
-                share,
-                measured,
-                zone: Zone::of(share),
-                manifest,
-                finish: if limit.is_some() { TurnFinish::Limit } else { TurnFinish::Answer(answer.finish) },
-                limit,
-                calls: Vec::new(),
-                changed: Vec::new(),
-                denied: Vec::new(),
-                answers: Vec::new(),
-                streamed: self.streams && app.frontend.shows_answers(),
-            }),
-            (Some(answer), Some(mut error)) => {
-                // A turn may end behind an answer that is whole.
-                let kept = match answer.finish {
-                    Finish::ToolUse | Finish::Stop => "the last answer is",
-                    _ => "the part received is kept as",
-                };
-                error.message = format!("{}: {kept} {}", error.message, answer.short_id);
-                if self.chosen.kind != store::SessionKind::Isolated
-                    && !(self.is_temporary() && self.is_single())
-                {
-                    let again = format!("{} asks your message again", self.again_command(app));
-                    let hint = std::mem::take(&mut error.hint);
-                    error.hint = if hint.is_empty() { again } else { format!("{hint}; {again}") };
-                }
-                Err(error)
-            }
-            // Stopped before anything came of it.
-            (None, Some(mut error)) if error.code == "cancelled" => {
-                error.message = format!("{}: your message is kept as {said}", error.message);
-                error.hint = match self.chosen.kind {
-                    store::SessionKind::Isolated => self.how_to_go_on(app),
-                    _ => format!("{}, or take it back with /undo", self.how_to_go_on(app)),
-                };
-                Err(error)
-            }
-            (None, Some(mut error)) => {
-                error.hint = format!("{}; {}", error.hint, self.how_to_go_on(app));
-                Err(error)
-            }
-            (None, None) => Err(AgentError::Empty.into()),
+        if let Some(error) = error {
+            let mut error = self.unfinished(app, error, (said, answer.as_ref()), has_called);
+            // What cannot be read is not known: the error stands for itself.
+            error.turn = work.ok().map(|TurnWork { calls, changed, denied }| {
+                let session = self.name();
+                let node = answer.as_ref().map(|answer| answer.id);
+                let text = answer.map(|answer| answer.text.to_string());
+                Box::new(UnfinishedTurn {
+                    session,
+                    tree,
+                    node,
+                    said,
+                    text,
+                    model,
+                    usage,
+                    cost,
+                    calls,
+                    changed,
+                    denied,
+                })
+            });
+            return Err(error);
         }
+        let answer = answer.ok_or(AgentError::Empty)?;
+        let TurnWork { calls, changed, denied } = work?;
+        let media = answer.media.iter().filter_map(|blob| app.runtime.shown(*blob)).map(MediaShown::of);
+        Ok(Chatted {
+            media: media.collect(),
+            session: self.name(),
+            tree,
+            node: answer.id,
+            short_id: answer.short_id,
+            said,
+            text: answer.text.to_string(),
+            code: None,
+            misfit: None,
+            model,
+            usage,
+            cost,
+            reusable,
+            share,
+            measured,
+            zone: Zone::of(share),
+            manifest,
+            finish: if limit.is_some() { TurnFinish::Limit } else { TurnFinish::Answer(answer.finish) },
+            limit,
+            calls,
+            changed,
+            denied,
+            answers: Vec::new(),
+            streamed: self.streams && app.frontend.shows_answers(),
+        })
+    }
+
+    /// Why a turn did not end well, with what is kept of it and what to do.
+    fn unfinished(
+        &self,
+        app: &App,
+        mut error: CommandError,
+        (said, answer): (NodeId, Option<&CommittedNode>),
+        has_called: bool,
+    ) -> CommandError {
+        let is_forgotten = self.is_temporary() && self.is_single();
+        let hint = std::mem::take(&mut error.hint);
+        let is_cancelled = error.code == "cancelled";
+        if let Some(answer) = answer {
+            // A turn may end behind an answer that is whole.
+            let kept = match answer.finish {
+                Finish::ToolUse | Finish::Stop => "the last answer is",
+                _ => "the part received is kept as",
+            };
+            error.message = format!("{}: {kept} {}", error.message, answer.short_id);
+        } else if is_cancelled {
+            // Stopped before anything came of it.
+            error.message = format!("{}: your message is kept as {said}", error.message);
+        }
+        let more = if has_called {
+            // Asked again, the message would have all of it done once more.
+            if is_forgotten { "what was done to files stays" } else { GO_ON }.to_owned()
+        } else if answer.is_none() {
+            let again = self.how_to_go_on(app);
+            let is_undone = is_cancelled && self.chosen.kind != SessionKind::Isolated;
+            if is_undone { format!("{again}, or take it back with /undo") } else { again }
+        } else if self.chosen.kind == SessionKind::Isolated || is_forgotten {
+            String::new()
+        } else {
+            format!("{} asks your message again", self.again_command(app))
+        };
+        // That an answer was cut, or a turn stopped, leaves nothing else to do.
+        let says_more = !(is_cancelled && answer.is_none()) && !(has_called && is_cut(&error.code));
+        error.hint = match (hint.as_str(), more.as_str()) {
+            (hint, more) if !hint.is_empty() && hint != more && says_more => {
+                if more.is_empty() {
+                    hint.to_owned()
+                } else {
+                    format!("{hint}; {more}")
+                }
+            }
+            _ => more,
+        };
+        error
     }
 
     /// What becomes of a message that was not answered.
@@ -133,7 +200,7 @@ impl Conversation {
             return "your question is kept; ask it as before, since a retry does not know the schema"
                 .to_owned();
         }
-        if self.chosen.kind == store::SessionKind::Isolated {
+        if self.chosen.kind == SessionKind::Isolated {
             return format!("your question is kept: {} asks it again", self.again_command(app));
         }
         format!("{} asks your message again, and the next one is sent without it", self.again_command(app))
@@ -150,6 +217,11 @@ impl Conversation {
         arguments.push("-m /retry".to_owned());
         format!("`{}`", self.command(app, &arguments.join(" ")))
     }
+}
+
+/// Whether an error says that an answer was cut or a turn stopped.
+fn is_cut(code: &str) -> bool {
+    matches!(code, "cancelled" | "stream_cut")
 }
 
 /// Calls that were refused, with what the model was told.

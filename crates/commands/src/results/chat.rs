@@ -25,7 +25,7 @@ pub struct CallShown {
 }
 
 fn call_name<S: Serializer>(id: &CallId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{}-{}", id.answer, id.number))
+    serializer.collect_str(id)
 }
 
 /// A file that calls of a turn changed.
@@ -124,6 +124,33 @@ pub struct Chatted {
     /// Whether the answer was shown while it came.
     #[serde(skip)]
     pub streamed: bool,
+}
+
+/// What a turn that ended with an error came to until then.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnfinishedTurn {
+    /// The session's name.
+    pub session: String,
+    /// The tree it is in.
+    pub tree: TreeId,
+    /// The node of the last answer, whole or in part; none where none came.
+    pub node: Option<NodeId>,
+    /// The node of what was said.
+    pub said: NodeId,
+    /// That answer.
+    pub text: Option<String>,
+    /// The model that gave it, `PROVIDER/NAME`; empty where none did.
+    pub model: String,
+    /// Tokens.
+    pub usage: UsageShown,
+    /// As in [`Chatted`].
+    pub cost: Option<f64>,
+    /// Calls of tools until then, in the order they were made.
+    pub calls: Vec<CallShown>,
+    /// Files that these calls changed.
+    pub changed: Vec<ChangedFile>,
+    /// Calls of tools that were refused.
+    pub denied: Vec<DeniedCall>,
 }
 
 /// A picture or a sound that a model made.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use agent::error::GO_ON;
 use commands::results::chat::{
     Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown, TurnFinish,
 };
@@ -31,7 +32,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     match &done.code {
         Some(Some(code)) => {
             let shown = RenderedOutcome::new(if to.terminal { ended(code, to) } else { code.clone() });
-            return shown.noting(cut(&done.finish).map(str::to_owned));
+            return shown.noting(cut(done).map(str::to_owned));
         }
         Some(None) => {
             let answer = done.text.lines().map(|line| to.line(line).into_owned());
@@ -60,7 +61,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     let below: Vec<String> = if to.terminal {
         footer(done, to.columns.unwrap_or(usize::MAX))
     } else {
-        cut(&done.finish).map(str::to_owned).into_iter().collect()
+        cut(done).map(str::to_owned).into_iter().collect()
     };
     shown.noting(below.into_iter().chain(limit(done)))
 }
@@ -97,10 +98,15 @@ pub(crate) fn first_words(answer: &Chatted) -> String {
 }
 
 /// That an answer is not whole.
-const fn cut(finish: &TurnFinish) -> Option<&'static str> {
-    match finish {
+const fn cut(done: &Chatted) -> Option<&'static str> {
+    match &done.finish {
         TurnFinish::Answer(Finish::Length) => Some("the answer was cut at its length limit"),
-        TurnFinish::Answer(Finish::Interrupted(_)) => Some("the answer was cut off: /retry asks again"),
+        TurnFinish::Answer(Finish::Interrupted(_)) if done.calls.is_empty() => {
+            Some("the answer was cut off: /retry asks again")
+        }
+        TurnFinish::Answer(Finish::Interrupted(_)) => {
+            Some("the answer was cut off: what was done is kept; say how to go on")
+        }
         TurnFinish::Answer(_) | TurnFinish::Limit => None,
     }
 }
@@ -108,7 +114,7 @@ const fn cut(finish: &TurnFinish) -> Option<&'static str> {
 /// By which limit a turn ended, and what to do.
 pub(crate) fn limit(done: &Chatted) -> Option<String> {
     let limit = one_line(done.limit.as_deref()?);
-    Some(format!("{limit}: what was done is kept; say how to go on"))
+    Some(format!("{limit}: {GO_ON}"))
 }
 
 /// What is said of an answer: who gave it, what it took and cost, how full the window is. Where that does not fit in one
@@ -116,7 +122,7 @@ pub(crate) fn limit(done: &Chatted) -> Option<String> {
 pub(crate) fn footer(done: &Chatted, wide: usize) -> Vec<String> {
     let about = about(!done.measured);
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
-    let cut = cut(&done.finish).map(str::to_owned);
+    let cut = cut(done).map(str::to_owned);
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
     let tokens = Some(tokens(&done.usage));
     let model = Some(done.model.clone());
@@ -155,7 +161,8 @@ pub(crate) fn recap(last: &ExchangeShown, wide: usize) -> Vec<String> {
     let said: String = said.chars().take(QUESTION).collect();
     let mut lines = vec![line(&format!("you, {}:", moment(last.at))), line(&format!("  {said}"))];
     let Some(answer) = &last.answer else {
-        lines.push(line("(no answer: /retry asks again)"));
+        let hint = if last.calls.is_empty() { "/retry asks again" } else { GO_ON };
+        lines.push(line(&format!("(no answer: {hint})")));
         return lines;
     };
     let cut = if last.cut { CUT_OFF } else { "" };

@@ -30,17 +30,8 @@ impl Frontend for Terminal {
     }
 
     fn event(&self, number: u64, event: &SessionEvent) {
-        #[derive(serde::Serialize)]
-        struct Line<'a> {
-            n: u64,
-            #[serde(flatten)]
-            event: &'a SessionEvent,
-        }
-        if self.events
-            && let Ok(line) = crate::json::line(&Line { n: number, event })
-        {
-            // A reader that went away does not end the work.
-            let _ = crate::output::bytes(&line);
+        if self.events {
+            crate::event_lines::print(number, event);
         }
     }
 

@@ -1,10 +1,11 @@
 //! A turn that a program follows: its events, its questions answered by another process, and what was refused in it
 //! (spec: agent §1, §4; cli §1).
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Child, Command, Stdio};
 use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -137,7 +138,7 @@ fn whoever_said_yes_hears_that_a_call_which_became_another_was_not_run() {
 }
 
 #[test]
-fn events_are_a_line_each_and_the_last_line_is_the_result() {
+fn events_are_a_line_each_and_the_last_one_is_the_result() {
     let world = world();
     let done = chat(&world, &["--events"]).output().unwrap();
     let lines: Vec<Value> = String::from_utf8(done.stdout)
@@ -145,11 +146,16 @@ fn events_are_a_line_each_and_the_last_line_is_the_result() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
-    let (last, events) = lines.split_last().unwrap();
-    assert_eq!((&last["text"], last["denied"][0]["tool"].as_str()), (&json!("Done."), Some("write")));
-    let numbers: Vec<u64> = events.iter().map(|event| event["n"].as_u64().unwrap()).collect();
-    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
-    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["event"], last["denied"][0]["tool"].as_str()), (&json!("finished"), Some("write")));
+    let numbers: Vec<u64> = lines.iter().map(|event| event["n"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    // It has every field of `--json`.
+    let (_, whole) = world.json(&["--workspace", &text(&world.path("project")), "chat", "-m", "Write it."]);
+    let fields = |said: &Value| said.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let events: BTreeSet<String> = ["event", "n"].map(str::to_owned).into();
+    assert_eq!(fields(last), &fields(&whole) | &events);
+    let names: Vec<&str> = lines.iter().map(|event| event["event"].as_str().unwrap()).collect();
     for (name, times) in [("accepted", 1), ("started", 2), ("call", 1), ("result", 1), ("finished", 1)] {
         assert_eq!(names.iter().filter(|found| **found == name).count(), times, "{name}: {names:?}");
     }
@@ -172,18 +178,20 @@ fn the_result_names_the_calls_of_the_turn_and_what_they_changed() {
     let out = String::from_utf8(done.stdout).unwrap();
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let said = lines.last().unwrap();
-    let named = |event: &&Value| event["event"] == "call";
-    let events: Vec<(String, &Value)> = lines
-        .iter()
-        .filter(named)
-        .map(|event| {
-            (format!("{}-{}", event["answer"].as_str().unwrap(), event["number"]), &event["effects"])
-        })
-        .collect();
+    let named = |name: &str| lines.iter().filter(move |event| event["event"] == name).collect::<Vec<_>>();
+    let of_call = |event: &Value| {
+        let call = event["call"].as_str().unwrap().to_owned();
+        assert_eq!(call, format!("{}-{}", event["answer"].as_str().unwrap(), event["number"]), "{event}");
+        call
+    };
+    let events: Vec<(String, &Value)> =
+        named("call").into_iter().map(|event| (of_call(event), &event["effects"])).collect();
+    let results: Vec<String> = named("result").into_iter().map(of_call).collect();
     let calls = said["calls"].as_array().unwrap();
     let listed: Vec<(String, &Value)> =
         calls.iter().map(|call| (call["call"].as_str().unwrap().to_owned(), &call["effects"])).collect();
     assert_eq!(listed, events, "{said}");
+    assert_eq!(results, listed.iter().map(|(call, _)| call.clone()).collect::<Vec<_>>());
     assert_eq!(calls[0]["effects"], json!(["read", "write"]));
     let ends: Vec<&Value> = calls.iter().map(|call| &call["status"]).collect();
     assert_eq!(ends, ["ok", "denied", "ok", "error"]);
@@ -200,11 +208,43 @@ fn the_result_names_the_calls_of_the_turn_and_what_they_changed() {
 #[test]
 fn an_error_is_a_line_of_its_own_too() {
     let world = world();
-    world.write("lines.jsonl", &format!("{}\n", json!({"status": 500, "text": "broken"})));
+    world.write("lines.jsonl", &format!("{}\n", json!({"fault": "500"})));
     let done = chat(&world, &["--events"]).output().unwrap();
     let out = String::from_utf8(done.stdout).unwrap();
     let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert!(done.status.code() != Some(0) && last["error"].is_object(), "{out}");
+    assert_eq!((&last["event"], &last["calls"]), (&json!("finished"), &json!([])), "{out}");
+    assert_eq!(last["n"].as_u64(), Some(out.lines().count() as u64), "{out}");
+}
+
+#[test]
+fn several_turns_of_one_call_end_with_one_finished_line() {
+    let world = world();
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": "Done.", "loop": true})));
+    world.ok(&["chat", "-m", "Write it."]);
+    let out = world.ok(&["chat", "-m", "/regenerate -n 2", "--events"]);
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<u64> = lines.iter().map(|event| event["n"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    let (last, before) = lines.split_last().unwrap();
+    assert_eq!((&last["event"], last["answers"].as_array().unwrap().len()), (&json!("finished"), 2), "{out}");
+    assert_eq!(before.iter().filter(|event| event["event"] == "committed").count(), 2, "{out}");
+    assert!(before.iter().all(|event| event["event"] != "finished"), "{out}");
+}
+
+#[test]
+fn a_question_says_who_asks() {
+    let world = world();
+    let mut child = chat(&world, &["--wait", "60", "--events"]).spawn().unwrap();
+    let asked = question(&world, &mut child);
+    world.ok(&["deny", asked["short_id"].as_str().unwrap()]);
+    let pid = child.id();
+    let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let event: Value =
+        serde_json::from_str(out.lines().find(|line| line.contains(r#""event":"question""#)).unwrap())
+            .unwrap();
+    assert_eq!(event["question"]["asker"], asked["asker"], "{event}");
+    assert!(event["question"]["asker"].as_str().unwrap().contains(&pid.to_string()), "{event}");
 }
 
 #[test]
@@ -226,4 +266,5 @@ fn wrong_arguments_are_a_line_of_json_too() {
     let done = chat(&world, &["--events", "--wait", "0"]).output().unwrap();
     let said: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(done.status.code() == Some(2) && said["error"].is_object(), "{said}");
+    assert_eq!((&said["event"], &said["n"]), (&json!("finished"), &json!(1)), "{said}");
 }

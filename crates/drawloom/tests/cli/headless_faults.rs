@@ -137,8 +137,18 @@ fn run(world: &World, number: u64) {
     assert!(events || before.is_empty(), "{}", told());
     assert!(before.iter().all(|event| event["event"].is_string()), "{}", told());
     assert!(!err.contains("panicked"), "{}", told());
+    if events {
+        let numbers: Vec<u64> = lines.iter().map(|line| line["n"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "{}", told());
+        assert_eq!(last["event"], "finished", "{}", told());
+    }
     match name {
         "denied" | "nobody answers" => assert_eq!(last["denied"][0]["tool"], "write", "{}", told()),
+        "cut behind a call" => {
+            assert_eq!(last["calls"][0]["status"], "ok", "{}", told());
+            assert_eq!(last["changed"][0]["path"], "log", "{}", told());
+        }
+        "script that ends" => assert_eq!(last["calls"][0]["tool"], "list", "{}", told()),
         "limit" => {
             assert_eq!(last["finish"], "limit", "{}", told());
             assert_eq!(

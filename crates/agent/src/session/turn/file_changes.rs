@@ -160,7 +160,7 @@ impl ChangeRecorder for CallChanges {
     }
 
     fn name(&self) -> String {
-        format!("{}-{}", self.call.answer, self.call.number)
+        self.call.to_string()
     }
 
     fn take_back(&self) {
