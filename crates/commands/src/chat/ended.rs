@@ -177,9 +177,9 @@ impl Conversation {
             format!("{} asks your message again", self.again_command(app))
         };
         // That an answer was cut, or a turn stopped, leaves nothing else to do.
-        let says_more = !(is_cancelled && answer.is_none()) && !(has_called && is_cut(&error.code));
+        let is_all = (is_cancelled && answer.is_none()) || (has_called && is_cut(&error.code));
         error.hint = match (hint.as_str(), more.as_str()) {
-            (hint, more) if !hint.is_empty() && hint != more && says_more => {
+            (hint, more) if !hint.is_empty() && hint != more && !is_all => {
                 if more.is_empty() {
                     hint.to_owned()
                 } else {

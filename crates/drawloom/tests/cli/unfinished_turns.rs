@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::exec::{exec, world};
 use crate::headless::question;
 use crate::server::{self, Server};
+use crate::terminal::Terminal;
 use crate::tools::{calls, nodes};
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 /// What is said where what was done is not to be done once more.
@@ -127,6 +129,20 @@ fn what_was_done_before_a_model_failed_stands_beside_the_error() {
         assert_eq!(nodes.iter().filter(|node| node["author"] == "write").count(), 2, "{nodes:?}");
         assert!(nodes.iter().any(|node| node["id"] == said["node"]), "{said}");
         assert!(nodes.iter().any(|node| node["id"] == said["said"] && node["excluded"] != true), "{said}");
+    }
+}
+
+#[test]
+fn whoever_comes_back_to_a_turn_without_an_answer_is_not_told_to_have_it_done_once_more() {
+    for (lines, hint) in [
+        (vec![calls(&json!([write("a.txt", "a\n")])), json!({"fault": "500"})], GO_ON),
+        (vec![json!({"fault": "500"})], "/retry asks again"),
+    ] {
+        let world = world(&lines);
+        let project = text(&world.path("project"));
+        assert_eq!(world.run(&["--workspace", &project, "chat", "-m", "Write it."]).code, Some(5));
+        let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
+        terminal.shows(&format!("(no answer: {hint})"));
     }
 }
 
