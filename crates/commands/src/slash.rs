@@ -183,6 +183,32 @@ pub enum SlashCommand {
     Quit,
 }
 
+impl SlashCommand {
+    /// Whether it only shows something, and leaves the conversation as and where it is.
+    pub fn only_shows(&self) -> bool {
+        match self {
+            Self::Model { name: None }
+            | Self::Think { think: None }
+            | Self::Plan { plan: None }
+            | Self::System { text: None }
+            | Self::Policy { reset: false } => true,
+            Self::Set { settings } => settings.is_empty(),
+            Self::Trust { nodes, .. } => nodes.is_empty(),
+            Self::Switch { .. } | Self::Quit => false,
+            other => other.row().right == Right::Read,
+        }
+    }
+
+    /// Whether it does not wait for the end of a turn that runs.
+    pub fn is_at_once(&self) -> bool {
+        let steers = matches!(
+            self,
+            Self::Stop | Self::Approve { .. } | Self::Deny { .. } | Self::Plan { plan: Some(_) }
+        );
+        steers || self.only_shows()
+    }
+}
+
 /// Which changes `/diff` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffArgument {

@@ -1,8 +1,8 @@
 //! The conversation at a terminal: `drawloom chat` without `-m` (spec: cli §2, agent §7).
 //!
 //! One line is typed, one turn is done, and the next line is typed. While a turn runs, Ctrl-C stops it and keeps
-//! what came; a text that is typed meanwhile joins it at its next model call, and a command waits until it is done
-//! ([`meanwhile`]). Only what comes from the terminal's input line may be a command. However the conversation ends
+//! what came; a text that is typed meanwhile joins it at its next model call, a command that only shows something answers
+//! at once, and another one waits until it is done ([`meanwhile`]). Only what comes from the terminal's input line may be a command. However the conversation ends
 //! (Ctrl-D, `/quit`, a signal), a temporary one is forgotten.
 
 mod behind;
@@ -260,7 +260,7 @@ impl Repl<'_> {
                 },
             }
         }
-        let mut flow = meanwhile.end();
+        let mut flow = meanwhile.end(conversation).await;
         let choices = conversation.choices();
         if let (Some(first), Flow::Ends(_)) = (choices.first(), &flow) {
             // Whoever would choose is gone.

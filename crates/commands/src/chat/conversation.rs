@@ -91,7 +91,7 @@ pub struct Conversation {
     /// What its answers must fit.
     pub(super) schema: Option<AnswerSchema>,
     /// Whether it is of a call that ends with its one answer.
-    is_single: bool,
+    pub(super) is_single: bool,
 }
 
 impl Conversation {

@@ -30,14 +30,19 @@ impl Conversation {
     ) -> Result<PlanShown, CommandError> {
         if let Some(plan) = plan {
             self.require_settings()?;
-            (self.plan, self.plan_flag) = (plan, false);
-            if let Some(config) = &mut self.config {
-                config.plan = plan;
-            }
+            self.hold_plan(plan);
             self.keep_settings(app, asker).await?;
         }
         let steps = if plan.is_none() { self.steps(app, asker).await? } else { Vec::new() };
         Ok(PlanShown { plan: self.is_planning(), steps, set: plan.is_some() })
+    }
+
+    /// Has plan mode be on or off here.
+    pub(super) const fn hold_plan(&mut self, plan: bool) {
+        (self.plan, self.plan_flag) = (plan, false);
+        if let Some(config) = &mut self.config {
+            config.plan = plan;
+        }
     }
 
     /// The steps of the plan that holds here.

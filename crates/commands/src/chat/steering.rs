@@ -1,30 +1,35 @@
 //! What is typed while a turn runs (spec: agent §1 *Steering*).
 //!
 //! A text joins the turn at its next model call, `/queue TEXT` is said once the turn is done, `/stop` stops it,
-//! `/approve` and `/deny` answer what it asks; other commands wait until the turn is done. What waits and was not queued is not overtaken by what is typed behind it.
+//! `/approve` and `/deny` answer what it asks, `/plan on` holds from its next call on, and a command that only shows something
+//! answers beside it; other commands wait until the turn is done. A text is not said before what waits and was not queued.
+
+use std::collections::HashMap;
 
 use agent::SayId;
 use agent::session::{FollowUp, Handle, SessionOperation};
-use loom::ViewName;
 
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
 use crate::slash::{self, Input, SlashCommand};
 
 /// Takes in what is typed while a turn is shown.
-#[derive(Debug, Clone)]
 pub struct Steering {
     /// The task of the turn; none before there is one.
     session: Option<Handle>,
-    view: ViewName,
+    /// The conversation without its turn, for what does not wait for it.
+    beside: Box<Conversation>,
+    /// Plan mode as it was set meanwhile.
+    plan: Option<bool>,
     /// Whether a line waits: what is typed behind it comes after it.
     behind: bool,
 }
 
 /// What becomes of a line that was typed while a turn runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SteeringOutcome {
     /// This text joins the turn.
     Joins(String),
@@ -36,6 +41,10 @@ pub enum SteeringOutcome {
     Stop,
     /// A question of running work is answered.
     Answered,
+    /// This command only shows something: it answers [beside](Steering::beside) the turn.
+    Shows(SlashCommand),
+    /// It is done.
+    Done(Box<CommandOutcome>),
 }
 
 impl Steering {
@@ -80,8 +89,33 @@ impl Steering {
                     self.waits(&slash::as_text(&text))
                 }
             }
+            SlashCommand::Plan { plan: Some(plan) } if self.session.is_some() => {
+                SteeringOutcome::Done(Box::new(self.set_plan(app, asker, plan).await?))
+            }
+            command if command.only_shows() && self.session.is_some() => SteeringOutcome::Shows(command),
             _ => self.waits(line),
         })
+    }
+
+    /// Writes plan mode with the session: the turn reads it before each call.
+    async fn set_plan(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        plan: bool,
+    ) -> Result<CommandOutcome, CommandError> {
+        let began_with_it = self.beside.config.as_ref().is_some_and(|config| config.plan);
+        let shown = self.beside.set_plan(app, asker, Some(plan)).await?;
+        if began_with_it && !plan && self.plan.is_none() {
+            app.frontend.note("the turn that runs began in plan mode and keeps it to its end");
+        }
+        self.plan = Some(plan);
+        Ok(CommandOutcome::Plan(shown))
+    }
+
+    /// The conversation without its turn.
+    pub fn beside(&self) -> Conversation {
+        self.beside.beside()
     }
 
     pub async fn stop(&self) {
@@ -117,7 +151,7 @@ impl Steering {
         app.fits_node("the text", &text, false)?;
         let key: SayId = app.runtime.new_id()?;
         let (author, trust) = (asker.author.clone(), asker.trust);
-        let text = FollowUp { key, text, view: self.view.clone(), author, trust };
+        let text = FollowUp { key, text, view: self.beside.view.clone(), author, trust };
         Ok(session.send(operation(text)).await.is_ok())
     }
 }
@@ -127,6 +161,52 @@ impl Conversation {
     pub fn steering(&self, behind: bool) -> Steering {
         let session = self.turn.as_ref().map(|turn| turn.session.clone());
         // What is typed while several answers come is about none of them.
-        Steering { session, view: self.view.clone(), behind: behind || self.again.is_some() }
+        let behind = behind || self.again.is_some();
+        Steering { session, beside: Box::new(self.beside()), plan: None, behind }
+    }
+
+    /// Takes over what was set while a turn was shown.
+    pub fn follow(&mut self, steering: &Steering) {
+        if let Some(plan) = steering.plan {
+            self.hold_plan(plan);
+        }
+    }
+
+    /// The same without the turn that is shown. A new tree begins with that turn.
+    fn beside(&self) -> Self {
+        Self {
+            chosen: self.chosen.clone(),
+            view: self.view.clone(),
+            config: self.config.clone(),
+            think: self.think,
+            agent: self.agent.clone(),
+            agent_system: self.agent_system.clone(),
+            system: self.system.clone(),
+            plan: self.plan,
+            plan_flag: self.plan_flag,
+            folders: self.folders.clone(),
+            kept_folders: self.kept_folders.clone(),
+            allowed: self.allowed.clone(),
+            sampling: self.sampling.clone(),
+            sampling_flags: self.sampling_flags.clone(),
+            told_thinking: self.told_thinking.clone(),
+            anew: false,
+            reload: self.reload,
+            attached: self.attached.clone(),
+            told: self.told.clone(),
+            streams: self.streams,
+            turn: None,
+            kept_model: self.kept_model.clone(),
+            kept_thinking: self.kept_thinking,
+            is_damaged: self.is_damaged,
+            seen: self.seen.clone(),
+            think_flag: self.think_flag,
+            newer: self.newer,
+            left: HashMap::new(),
+            again: None,
+            // It is of a call that says one thing.
+            schema: None,
+            is_single: self.is_single(),
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! What happens at the terminal while a turn runs: lines are typed, Ctrl-C or Ctrl-Z is pressed, the terminal goes away.
 
 use std::collections::VecDeque;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use commands::chat::{Conversation, Steering, SteeringOutcome};
-use commands::slash::{Input, SlashCommand, parse};
+use commands::slash::{Input, SlashOutcome, parse};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,6 +14,9 @@ use super::typeahead::{TypeAheadReader, TypedAhead};
 use super::{Flow, Repl, unsent};
 use crate::output::to_stderr;
 use crate::terminal::has_job_control;
+
+/// What a command that was typed shows, with its line.
+type Shown = (String, Result<SlashOutcome, CommandError>);
 
 /// The terminal while a turn runs.
 pub(super) struct TurnInputReader<'a> {
@@ -29,6 +32,8 @@ pub(super) struct TurnInputReader<'a> {
     sent: Vec<(String, String)>,
     /// Whether the turn took as many lines as it may: further ones wait until it is done.
     is_full: bool,
+    /// Commands that show something beside the turn, one after another.
+    shows: VecDeque<Pin<Box<dyn Future<Output = Shown> + 'a>>>,
     /// Errors of lines that were typed: they stand below the answer, not in it.
     failures: Vec<CommandError>,
     /// Whether the turn was to be stopped before there was one.
@@ -53,7 +58,7 @@ impl<'a> TurnInputReader<'a> {
         let (person, begun) = (Arc::clone(&repl.person), repl.begun.take());
         let ahead = TypeAheadReader::of_terminal(person, repl.output, begun, repl.longest_paste());
         let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);
-        let (sent, failures) = (Vec::new(), Vec::new());
+        let (sent, failures, shows) = (Vec::new(), Vec::new(), VecDeque::new());
         Ok(Self {
             repl,
             steering,
@@ -64,6 +69,7 @@ impl<'a> TurnInputReader<'a> {
             waiting,
             sent,
             is_full,
+            shows,
             failures,
             is_stopped,
             flow,
@@ -71,7 +77,8 @@ impl<'a> TurnInputReader<'a> {
     }
 
     /// A turn runs: what is typed from now on is for it.
-    pub(super) async fn follow(&mut self, conversation: &Conversation) {
+    pub(super) async fn follow(&mut self, conversation: &mut Conversation) {
+        conversation.follow(&self.steering);
         self.steering = conversation.steering(!self.waiting.is_empty());
         if self.is_stopped {
             self.steering.stop().await;
@@ -97,6 +104,7 @@ impl<'a> TurnInputReader<'a> {
                     self.steering.end().await;
                 }
                 done = &mut step => return done,
+                (line, shown) = next_shown(&mut self.shows) => self.show(&line, shown),
                 typed = self.ahead.line() => self.typed(typed).await,
             }
         }
@@ -107,9 +115,14 @@ impl<'a> TurnInputReader<'a> {
         matches!(self.flow, Flow::Ends(_))
     }
 
-    /// The turn is done: lines that nobody looked at wait behind the others. Where the conversation ends, so do those
+    /// The turn is done: what is still to be shown beside it is, unless the conversation ends with it; lines that nobody looked at wait behind the others. Where the conversation ends, so do those
     /// that the turn took and did not say; else they are named.
-    pub(super) fn end(mut self) -> Flow {
+    pub(super) async fn end(mut self, conversation: &mut Conversation) -> Flow {
+        while !self.shows.is_empty() && !self.is_ending() {
+            let (line, shown) = next_shown(&mut self.shows).await;
+            self.show(&line, shown);
+        }
+        conversation.follow(&self.steering);
         let mut unsaid: Vec<String> = self.sent.drain(..).map(|(line, _)| line).collect();
         if self.is_ending() {
             unsaid.drain(..).rev().for_each(|line| self.waiting.push_front(line));
@@ -145,10 +158,7 @@ impl<'a> TurnInputReader<'a> {
         self.is_full |= self.sent.len() >= self.repl.app.runtime.waiting.messages;
         let waits = match parse(line) {
             Input::Say(_) => true,
-            Input::Command(command) => !matches!(
-                command,
-                SlashCommand::Stop | SlashCommand::Approve { .. } | SlashCommand::Deny { .. }
-            ),
+            Input::Command(command) => !command.is_at_once(),
             Input::Unknown { .. } | Input::Misused { .. } => false,
         };
         self.is_full && waits
@@ -189,6 +199,14 @@ impl<'a> TurnInputReader<'a> {
             Ok(SteeringOutcome::Stop) => self.is_stopped = true,
             // What came of it is an event.
             Ok(SteeringOutcome::Answered) => {}
+            Ok(SteeringOutcome::Shows(command)) => {
+                let (app, mut beside) = (&self.repl.app, self.steering.beside());
+                self.shows.push_back(Box::pin(async move {
+                    let shown = app.slash(&Asker::owner(), &mut beside, command).await;
+                    (line, shown)
+                }));
+            }
+            Ok(SteeringOutcome::Done(outcome)) => self.show(&line, Ok(SlashOutcome::Done(outcome))),
             Err(error) if self.ahead.is_echoed() => person.apart(|| output.failure(&error)),
             Err(error) => {
                 person.took(&line, &format!("error: {}", error.message));
@@ -196,4 +214,32 @@ impl<'a> TurnInputReader<'a> {
             }
         }
     }
+
+    /// Shows what came of a command beside the turn, between two parts of what is written of it.
+    fn show(&self, line: &str, shown: Result<SlashOutcome, CommandError>) {
+        let (person, output) = (&self.repl.person, self.repl.output);
+        let shown = match shown {
+            Ok(SlashOutcome::Done(outcome)) => Ok(*outcome),
+            Ok(SlashOutcome::Run(command)) => self.repl.run_here(*command),
+            // None of them only shows something.
+            Ok(SlashOutcome::Turn | SlashOutcome::Queue(_) | SlashOutcome::Quit) => return,
+            Err(error) => Err(error),
+        };
+        person.apart(|| {
+            if !self.ahead.is_echoed() {
+                output.aside(&format!("> {line}"));
+            }
+            if let Err(error) = shown.and_then(|outcome| output.outcome(&outcome)) {
+                output.failure(&error);
+            }
+        });
+    }
+}
+
+/// What the first of these shows; waits for ever where there is none. Cancel-safe.
+async fn next_shown(shows: &mut VecDeque<Pin<Box<dyn Future<Output = Shown> + '_>>>) -> Shown {
+    let Some(first) = shows.front_mut() else { return std::future::pending().await };
+    let shown = first.await;
+    shows.pop_front();
+    shown
 }

@@ -7,22 +7,93 @@ use serde_json::{Value, json};
 
 use crate::exec::world;
 use crate::running_commands::wait_until;
+use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::world::{World, text};
 
 /// A turn, in a process of its own.
 fn turn(world: &World) -> Child {
+    says(world, &["--json", "chat", "-m", "Do it.", "--wait", "60"])
+}
+
+/// Drawloom in the project, in a process of its own.
+fn says(world: &World, arguments: &[&str]) -> Child {
     let project = text(&world.path("project"));
-    let arguments = ["--json", "--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"];
-    let mut command = world.command(&arguments);
+    let mut command = world.command(&[&["--workspace", &project], arguments].concat());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The first command of a turn, which waits until it is told that it is over.
+const WAITS: &str = "touch begun; until test -e over; do sleep 0.01; done";
+
+/// A conversation at a terminal, whose turn runs that command, and then writes a file.
+fn conversing_over_a_command() -> (World, Terminal) {
+    let world = world(&[
+        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
+        calls(&json!([{"name": "write", "arguments": {"path": "a.md", "content": "A.\n"}}])),
+        json!({"text": "That was it."}),
+    ]);
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(world.command(&["--workspace", &project, "chat"]));
+    terminal.at_prompt();
+    terminal.types("Do it.\r");
+    wait_until("the command does not run", || world.path("project/begun").exists());
+    (world, terminal)
+}
+
+#[test]
+fn plan_mode_that_is_typed_in_the_conversation_holds_for_the_next_call_of_its_turn() {
+    for plan in ["/plan on", "/plan off"] {
+        let (world, mut terminal) = conversing_over_a_command();
+        // What waits is not before it.
+        terminal.types(&format!("/redo\r{plan}\r"));
+        terminal.shows(&format!("plan mode: {}", &plan[6..]));
+        fs::write(world.path("project/over"), "").unwrap();
+        terminal.shows("That was it.");
+        terminal.at_prompt();
+        terminal.types("/plan\r");
+        terminal
+            .until("plan mode is shown", |terminal| terminal.contents().matches("plan mode: o").count() > 1);
+        terminal.at_prompt();
+        terminal.types("\x04");
+        assert_eq!(terminal.ended(), Some(0));
+        assert_eq!(world.path("project/a.md").exists(), plan == "/plan off", "{}", terminal.contents());
+        assert!(!terminal.contents().contains("another process"), "{}", terminal.contents());
+    }
+}
+
+#[test]
+fn what_only_shows_answers_beside_the_turn_and_what_changes_waits() {
+    let (world, mut terminal) = conversing_over_a_command();
+    terminal.types("/redo\r");
+    terminal.shows("this waits until the turn is done");
+    for (command, shown) in [
+        ("/help stop", "stop the turn"),
+        ("/status", "window"),
+        ("/history", "Do it."),
+        ("/tools", "exec"),
+        ("/diff", "no tool changed a file here"),
+        ("/cost", "$0.00 this month"),
+        ("/context", "sent next:"),
+        ("/doctor", "full: commands run behind all walls"),
+    ] {
+        terminal.types(&format!("{command}\r"));
+        terminal.shows(&format!("> {command}"));
+        terminal.shows(shown);
+    }
+    assert!(!terminal.contents().contains("That was it."), "{}", terminal.contents());
+    fs::write(world.path("project/over"), "").unwrap();
+    terminal.shows("That was it.");
+    terminal.shows("main> /redo");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
 }
 
 /// What a turn said, in the middle of whose first command something is done.
 fn said_over_a_command(does: &[&str]) -> (World, Value) {
-    let waits = "touch begun; until test -e over; do sleep 0.01; done";
     let world = world(&[
-        calls(&json!([{"name": "exec", "arguments": {"command": waits}}])),
+        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
         calls(&json!([{"name": "write", "arguments": {"path": "a.md", "content": "A.\n"}}])),
         json!({"text": "Done."}),
     ]);
@@ -72,9 +143,8 @@ fn plan_mode_holds_for_the_next_call_of_a_turn_that_runs() {
 
 #[test]
 fn no_command_runs_in_a_folder_that_was_put_in_the_place_of_the_workspace() {
-    let waits = "touch begun; until test -e over; do sleep 0.01; done";
     let world = world(&[
-        calls(&json!([{"name": "exec", "arguments": {"command": waits}}])),
+        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
         calls(&json!([{"name": "exec", "arguments": {"command": "touch b"}}])),
         json!({"text": "Done."}),
     ]);

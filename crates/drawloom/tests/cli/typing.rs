@@ -327,18 +327,18 @@ fn what_is_not_sent_is_named_once_and_kept() {
     for signal in [Signal::TERM, Signal::HUP] {
         let world = World::new();
         let mut terminal = answering(&world, 400);
-        terminal.types("first text\rsecond text\r/status\rthird text\rbegun");
+        terminal.types("first text\rsecond text\r/redo\rthird text\rbegun");
         terminal.shows("> begun");
         terminal.signal(signal);
         terminal.ended();
         while terminal.listen() {}
         let shown = terminal.plain();
-        for text in ["first text", "second text", "/status", "third text", "begun"] {
+        for text in ["first text", "second text", "/redo", "third text", "begun"] {
             assert_eq!(shown.matches(&format!("not sent: {text}\n")).count(), 1, "{text}: {shown}");
         }
         assert!(!shown.contains("error:"), "{shown}");
         assert_eq!(said(&world), ["hello"]);
-        assert!(kept(&world).ends_with("first text\nsecond text\n/status\nthird text\nbegun\n"));
+        assert!(kept(&world).ends_with("first text\nsecond text\n/redo\nthird text\nbegun\n"));
     }
 }
 
