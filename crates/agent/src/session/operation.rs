@@ -51,8 +51,8 @@ pub struct Say {
     pub trust: Trust,
     /// How long somebody may take to answer a question; none where nobody answers.
     pub answer_within: Option<Duration>,
-    /// Whether the turn ends with its answer: what other processes said meanwhile is given back, and they take the
-    /// session themselves, and commands in the background are ended.
+    /// Whether the turn ends with its answer: what other processes said meanwhile, and no call of a model took along, is
+    /// given back, and they take the session themselves, and commands in the background are ended.
     pub hands_back: bool,
 }
 

@@ -438,7 +438,7 @@ impl Turn<'_> {
                     break Ok(generated);
                 }
             }
-            let joining = if hands_back { Vec::new() } else { self.inbox.next_behind(&written.view) };
+            let joining = self.inbox.next_behind(&written.view);
             if !joining.is_empty()
                 && let Some(more) = self.write(held, (tree, written.part_of), joining).await
             {

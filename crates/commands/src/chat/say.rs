@@ -396,7 +396,14 @@ impl Conversation {
     /// What kept it from being said or answered. What was said or received until then is kept.
     pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
         while let Some(step) = self.next(app, asker).await {
-            let TurnStep::Done(done) = step else { continue };
+            let done = match step {
+                TurnStep::Done(done) => done,
+                TurnStep::Joined { text, .. } => {
+                    app.frontend.note(&format!("{}> (another process) {text}", self.name()));
+                    continue;
+                }
+                TurnStep::Rejected(_) | TurnStep::AskedAgain { .. } => continue,
+            };
             let is_over = self.turn.as_ref().is_none_or(|turn| turn.is_over);
             if is_over && !self.asks_more() {
                 return self.take_first(app, asker, *done).await;

@@ -1,6 +1,7 @@
 //! What its owner says in another process while a turn runs: rules, plan mode and a purge reach its next call (spec: agent §4).
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
@@ -88,6 +89,33 @@ fn what_only_shows_answers_beside_the_turn_and_what_changes_waits() {
     terminal.at_prompt();
     terminal.types("\x04");
     assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
+fn what_another_client_says_joins_a_turn_that_hands_back_at_its_next_model_call() {
+    let world = world(&[
+        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
+        json!({"text": "With tabs.", "expect": "Use tabs."}),
+    ]);
+    let mut first = says(&world, &["chat", "-m", "Do it.", "--events"]);
+    wait_until("the command does not run", || world.path("project/begun").exists());
+    let second = says(&world, &["--json", "chat", "-m", "Use tabs."]);
+    let mut events = BufReader::new(first.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(r#""event":"queued""#) {
+        line.clear();
+        assert!(events.read_line(&mut line).unwrap() > 0, "it was not taken in");
+    }
+    fs::write(world.path("project/over"), "").unwrap();
+    let second = second.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&second.stdout).unwrap_or_else(|_| panic!("{second:?}"));
+    assert_eq!(said["text"], "With tabs.", "{second:?}");
+    let mut rest = String::new();
+    events.read_to_string(&mut rest).unwrap();
+    assert!(rest.lines().last().unwrap().contains("With tabs."), "{rest}");
+    let first = first.wait_with_output().unwrap();
+    let told = String::from_utf8(first.stderr).unwrap();
+    assert!(told.contains("main> (another process) Use tabs."), "{told}");
 }
 
 /// What a turn said, in the middle of whose first command something is done.
