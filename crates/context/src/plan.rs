@@ -36,9 +36,6 @@ const TOPIC: &str = "steps";
 /// What stands above the steps where they are shown again.
 const SHOWN_AGAIN: &str = "[The plan, as you set it last:";
 
-/// Nodes that are looked through at most.
-const LOOK_BACK: u32 = 4_096;
-
 /// Nodes that are read at a time.
 const PAGE: u32 = 64;
 
@@ -190,8 +187,7 @@ pub fn standing(
     path: &ViewOverrides,
     depths: RangeInclusive<u32>,
 ) -> Result<Option<StandingPlan>, RowError> {
-    let top = (*depths.start()).max(depths.end().saturating_sub(LOOK_BACK));
-    let (mut pages, mut to) = (Pages::default(), *depths.end());
+    let (mut pages, (top, mut to)) = (Pages::default(), depths.into_inner());
     let mut answered = HashSet::new();
     let mut shown = Shown::default();
     loop {

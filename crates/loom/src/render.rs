@@ -16,7 +16,7 @@ use crate::path::{ViewOverrides, checked_ancestor};
 use crate::position::Position;
 use crate::reader::{AuthorSpan, RowError, TreeReader};
 
-pub use pages::Pages;
+pub use pages::{Pages, find_in_window, window_start};
 
 /// One position of a path as shown.
 #[derive(Debug, Clone, PartialEq)]

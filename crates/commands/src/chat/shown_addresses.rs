@@ -8,15 +8,12 @@ use ::tools::{IsShown, WEB_TOOLS};
 use agent::Runtime;
 use agent::session::SessionChoice;
 use loom::path::ViewOverrides;
-use loom::render::{Passage, window};
+use loom::render::{Passage, find_in_window};
 use loom::{Block, Role, RowError, ToolStatus, TreeReader, Trust, ViewName};
 use store::Principal;
 use tokio::runtime::Handle;
 
 use crate::app::App;
-
-/// Passages that are looked at, from the newest.
-const PASSAGES: usize = 400;
 
 /// Whether an address stands in the conversation of a session. What cannot be read holds none.
 pub(super) fn of_session(app: &App, session: SessionChoice, view: ViewName) -> Arc<IsShown> {
@@ -36,8 +33,7 @@ fn is_shown(runtime: &Runtime, session: &SessionChoice, view: &ViewName, address
 
 fn stands_in(rows: &dyn TreeReader, view: &ViewName, address: &str) -> Result<bool, RowError> {
     let path = ViewOverrides::read(rows, view, loom::render::tip(rows, view)?)?;
-    let passages = window(rows, view, &path, None, PASSAGES)?;
-    Ok(passages.iter().any(|Passage { row, excluded, .. }| {
+    let stands = |Passage { row, excluded, .. }: &Passage| {
         let node = &row.node;
         let counts = match node.role {
             Some(Role::Tool) => {
@@ -46,8 +42,9 @@ fn stands_in(rows: &dyn TreeReader, view: &ViewName, address: &str) -> Result<bo
             Some(Role::User) => node.trust == Trust::Owner,
             _ => false,
         };
-        counts && !excluded && !row.purged && stands_whole(&node.said(), address)
-    }))
+        (counts && !excluded && !row.purged && stands_whole(&node.said(), address)).then_some(())
+    };
+    Ok(find_in_window(rows, view, &path, stands)?.is_some())
 }
 
 fn is_ok(block: &Block) -> bool {
@@ -75,7 +72,27 @@ fn is_of_address(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use loom::plan::NewText;
+    use loom::{Mode, Op, TextOffset};
+    use loom_testing::Fixture;
+
     use super::*;
+
+    #[test]
+    fn an_address_is_looked_for_as_far_as_the_window_goes() {
+        let mut fixture = Fixture::new(Mode::Dialogue);
+        let address = "https://a.test/x";
+        fixture.append(&format!("read {address}"));
+        let answers = (0..600).map(|_| NewText::owner("woven", Some(Role::Assistant)));
+        let op = Op::Reply { to: None, texts: answers.collect(), exclude: Vec::new(), part_of: None };
+        fixture.run(op).unwrap();
+        let second = fixture.append("on");
+        let stands = |fixture: &Fixture| stands_in(&fixture.tree, &ViewName::default(), address).unwrap();
+        assert!(stands(&fixture));
+        let to = Some(TextOffset { position: second, at: 0 });
+        fixture.run(Op::Compact { to, by_hand: true }).unwrap();
+        assert!(!stands(&fixture), "what left the window does not count");
+    }
 
     #[test]
     fn an_address_counts_where_it_stands_as_it_is() {

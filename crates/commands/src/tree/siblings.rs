@@ -140,8 +140,6 @@ async fn passages(
 
 /// The code of an error: no passage has siblings.
 pub(crate) const NO_CHOICE: &str = "no_choice";
-/// Passages of the path that are looked through for siblings, from the tip up.
-const LOOK_UP: usize = 1_024;
 
 /// Siblings of a passage, the oldest first.
 #[derive(Debug, Clone)]
@@ -171,7 +169,7 @@ impl Place {
     /// The siblings of the passage that is named, else of the last of the path that has visible ones.
     ///
     /// # Errors
-    /// [`NO_CHOICE`] when no passage of the path has any, as far as it is looked through.
+    /// [`NO_CHOICE`] when no passage of the path has any.
     pub(super) async fn siblings(&self, app: &App, asker: &Asker) -> Result<Siblings, CommandError> {
         let named = self.position;
         let found = look(app, asker, self.tree, &self.view, move |rows, tip| match named {
@@ -182,10 +180,7 @@ impl Place {
             return Ok(found);
         }
         let tree = tree_argument(app, asker, self.tree).await?;
-        let hint = format!(
-            "`drawloom tree regenerate {tree} NODE` asks a model for one; or name the passage, as only the last {LOOK_UP} \
-             of the path are looked through"
-        );
+        let hint = format!("`drawloom tree regenerate {tree} NODE` asks a model for one");
         Err(CommandError::new(NO_CHOICE, 3, "no sibling of any passage of the path", hint))
     }
 
@@ -194,12 +189,11 @@ impl Place {
     }
 }
 
-/// The siblings of the last passage of the path that has visible ones, near the tip.
+/// The siblings of the last passage of the path that has visible ones.
 fn last_choice(rows: &dyn TreeReader, tip: PositionId) -> Result<Option<Siblings>, RowError> {
-    let (mut next, mut left) = (Some(tip), LOOK_UP);
-    while let Some(from) = next.filter(|_| left > 0) {
-        let path = rows.upwards(from, PAGE.min(left))?;
-        left -= path.len().min(left);
+    let mut next = Some(tip);
+    while let Some(from) = next {
+        let path = rows.upwards(from, PAGE)?;
         next = path.last().and_then(|last| last.parent);
         for at in path {
             let Some(parent) = at.parent else { continue };
@@ -279,4 +273,31 @@ fn some<T>(page: Vec<T>) -> Option<Vec<T>> {
 
 fn order(row: &NodeRow) -> Order {
     (row.seq, row.place)
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::Mode;
+    use loom::plan::NewText;
+    use loom_testing::{Fixture, main_view};
+
+    use super::*;
+
+    #[test]
+    fn siblings_are_looked_for_as_far_as_the_path_goes() {
+        let mut fixture = Fixture::new(Mode::Dialogue);
+        let first = fixture.append("one");
+        fixture.append("two");
+        let stay = |fixture: &mut Fixture, texts: usize, to| {
+            let texts = (0..texts).map(|_| NewText::owner("woven", Some(Role::User))).collect();
+            let op = loom::Op::Reply { to, texts, exclude: Vec::new(), part_of: None };
+            fixture.run(op).unwrap();
+        };
+        let found = |fixture: &Fixture| {
+            last_choice(&fixture.tree, fixture.tip_of(&main_view())).unwrap().map(|found| found.all.len())
+        };
+        assert_eq!(found(&fixture), None);
+        stay(&mut fixture, 1_500, Some(first));
+        assert_eq!(found(&fixture), Some(2));
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loom::call_lines::whole_call_lines;
 use loom::content::whole_text;
 use loom::path::ViewOverrides;
-use loom::render::{Passage, tip, window};
+use loom::render::{find_in_window, tip, window_start};
 use loom::{Block, CellKey, NodeId, NodeRow, Op, RowError, TreeId, TreeReader, Trust, ViewName, resolve};
 
 use crate::app::App;
@@ -15,8 +15,6 @@ use crate::results::CommandOutcome;
 use crate::results::tree::{TaintingNode, Trusted};
 use crate::rights::Asker;
 
-/// Passages that are looked at, from the newest.
-const PASSAGES: usize = 10_000;
 /// Lines of a text that are shown before its owner answers for it; of a longer one its beginning and its end.
 const LINES: usize = 400;
 
@@ -127,24 +125,22 @@ fn with_text(row: &NodeRow) -> Vec<String> {
 /// What of the window of a view is from outside, from the top, head and note behind it.
 pub(crate) fn tainting(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<TaintingNode>, RowError> {
     let path = ViewOverrides::read(rows, view, tip(rows, view)?)?;
-    let mut passages = window(rows, view, &path, None, PASSAGES)?;
-    let start = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
-    if let Some(first) =
-        start.and_then(|start| passages.iter().position(|passage| passage.position.id == start.position))
-    {
-        passages.drain(..first);
-    }
-    let mut injected = BTreeSet::new();
-    if let Some(first) = passages.first() {
-        let shown = rows.injections(first.position.id.original(), None)?;
-        injected.extend(shown.iter().filter(|shown| shown.trust == Trust::Outside).map(|shown| shown.node));
-    }
+    let start = window_start(rows, view, &path)?;
+    let along = rows.injections(start.id.original(), None)?;
+    let along = along.iter().filter(|shown| shown.trust == Trust::Outside);
+    let injected: BTreeSet<NodeId> = along.map(|shown| shown.node).collect();
     let is_outside = |row: &NodeRow| {
         let says = !row.purged && !row.node.content.is_empty();
         says && row.node.trust == Trust::Outside || injected.contains(&row.node.id)
     };
-    let sent = passages.iter().filter(|passage| !passage.excluded).map(|Passage { row, .. }| row);
-    let mut found: Vec<TaintingNode> = sent.filter(|row| is_outside(row)).map(shown).collect();
+    let mut found = Vec::new();
+    find_in_window(rows, view, &path, |passage| {
+        if !passage.excluded && is_outside(&passage.row) {
+            found.push(shown(&passage.row));
+        }
+        None::<()>
+    })?;
+    found.reverse();
     for key in [CellKey::Head, CellKey::Note] {
         let Some(position) = rows.cell(&key)?.value.as_position() else { continue };
         let row = rows.node(resolve::shown(rows, view, position)?)?;

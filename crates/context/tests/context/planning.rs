@@ -6,6 +6,7 @@ use drawloom_context::dialogue::{DialogueRequest, dialogue};
 use drawloom_context::plan::{PLAN, Plan, PlanStep, StepState, standing};
 use drawloom_context::{Assembled, Bootstrap, Estimator, Previous, TokenBudget};
 use loom::path::ViewOverrides;
+use loom::plan::NewText;
 use loom::render::tip;
 use loom::{Block, Mode, NodeId, Op, Role, TextOffset, ToolStatus, ViewName};
 use loom_testing::WriteRows;
@@ -192,4 +193,14 @@ fn a_plan_of_any_words_is_read_back_as_it_was_shown() {
     session.desk.shown(last, &format!("steps#{node}"), &shown);
     assert_eq!(session.standing(), standing);
     assert_eq!(standing.unwrap().steps[0].step, "2. done: not] [yet");
+}
+
+#[test]
+fn a_plan_stands_as_far_above_as_the_path_goes() {
+    let mut session = Planning::new();
+    session.say(1);
+    session.set("weave", ToolStatus::Ok);
+    let answers = (0..5_000).map(|_| NewText::owner("woven", Some(Role::Assistant))).collect();
+    session.desk.run(Op::Reply { to: None, texts: answers, exclude: Vec::new(), part_of: None }).unwrap();
+    assert_eq!(session.standing(), Some(plan("weave")));
 }

@@ -6,10 +6,56 @@
 use std::ops::RangeInclusive;
 
 use super::{Passage, ending_at, window};
+use crate::cell::CellKey;
 use crate::id::ViewName;
-use crate::path::{ViewOverrides, follows};
+use crate::path::{ViewOverrides, checked_ancestor, follows, is_ancestor};
 use crate::position::Position;
 use crate::reader::{RowError, TreeReader};
+
+/// Passages that are read at a time.
+const PAGE: u32 = 256;
+
+/// Where the window of a view starts, as it was moved there; the top, if it was not, or to a place that is not on the path.
+///
+/// # Errors
+/// As the rows say.
+pub fn window_start(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    path: &ViewOverrides,
+) -> Result<Position, RowError> {
+    let place = rows.cell(&CellKey::WindowStart { view: view.clone() })?.value.as_place();
+    let start = place.map(|place| rows.position(place.position)).transpose()?.flatten();
+    match start {
+        Some(start) if start.depth <= path.tip.depth && is_ancestor(rows, start.id, path.tip.id)? => {
+            Ok(start)
+        }
+        _ => checked_ancestor(rows, path.tip.clone(), 0),
+    }
+}
+
+/// Looks at the passages of a view's window from the newest to its start, a page at a time, until one is what is looked
+/// for.
+///
+/// # Errors
+/// As [`Pages::read`].
+pub fn find_in_window<T>(
+    rows: &dyn TreeReader,
+    view: &ViewName,
+    path: &ViewOverrides,
+    mut look: impl FnMut(&Passage) -> Option<T>,
+) -> Result<Option<T>, RowError> {
+    let top = window_start(rows, view, path)?.depth;
+    let (mut pages, mut next) = (Pages::default(), Some(path.tip.depth));
+    while let Some(to) = next {
+        let page = pages.read(rows, view, path, top.max(to.saturating_sub(PAGE - 1))..=to)?;
+        if let Some(found) = page.iter().rev().find_map(&mut look) {
+            return Ok(Some(found));
+        }
+        next = to.checked_sub(PAGE).filter(|next| *next >= top);
+    }
+    Ok(None)
+}
 
 /// Pages of one path, read upwards or downwards without a gap.
 #[derive(Debug, Default)]
