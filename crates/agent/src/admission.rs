@@ -1,6 +1,5 @@
 //! Admission: whether a request may be sent beside what the home has spent and reserved, and with whose yes.
 
-use context::Manifest;
 use futures_util::future::BoxFuture;
 use model::{ModelPlace, Money, Params};
 use store::{Principal, Reservation};
@@ -8,6 +7,7 @@ use store::{Principal, Reservation};
 use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::QuestionKind;
+use crate::prepared_request::PreparedRequest;
 use crate::questions::{Decision, Question, QuestionContext};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
@@ -23,11 +23,11 @@ impl Runtime {
         &'a self,
         call: &'a Call,
         ask: &'a GenerationRequest,
-        manifest: &'a Manifest,
+        prepared: &'a PreparedRequest,
         turn: &'a str,
     ) -> BoxFuture<'a, Result<Option<Reservation>, AgentError>> {
         Box::pin(async move {
-            let info = ask.model.info();
+            let (info, manifest) = (ask.model.info(), &prepared.manifest);
             let reserved = manifest.budget.reserved_output;
             let output = u64::from(ask.choices()) * expected_output(&ask.params, reserved);
             let (money, tokens) = match (info.place, info.prices) {
@@ -54,7 +54,8 @@ impl Runtime {
                     Box::pin(self.recover(call.events.as_ref())).await?;
                     continue;
                 }
-                let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards };
+                let place = prepared.parent();
+                let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards, place };
                 if self
                     .ask(&asker, Question::yes_or_no(QuestionKind::Budget, over.question()))
                     .await?

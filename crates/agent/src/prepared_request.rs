@@ -10,7 +10,9 @@ use context::{
     Assembled, ContextError, Estimator, Manifest, ModelRef, Prefix, StoredBody, TokenBudget, cover, reuse,
 };
 use loom::content::NotCanonical;
-use loom::{Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op, OriginRole};
+use loom::{
+    Digest, GenerationId, GenerationPlace, GenerationRow, NodeId, Op, OriginRole, PositionId, ViewName,
+};
 use model::{EncodedRequest, ModelError, Prompt, SiblingSlot, Thinking, ThinkingControl};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, HashedBytes, LeaseOwner, NewGeneration, Principal,
@@ -216,7 +218,7 @@ impl PreparedRequest {
         like: GenerationRow,
     ) -> Result<StartedGeneration, AgentError> {
         loop {
-            let reservation = runtime.admit(call, ask, &self.manifest, turn).await?;
+            let reservation = runtime.admit(call, ask, self, turn).await?;
             let begun = self.durable(runtime, &call.who, like.clone(), &ask.guards, reservation).await;
             match begun {
                 // Another request was first.
@@ -224,6 +226,11 @@ impl PreparedRequest {
                 begun => return begun,
             }
         }
+    }
+
+    /// What it is an answer to, in the view it was read in; none of one that makes no nodes.
+    pub(crate) fn parent(&self) -> Option<(&ViewName, PositionId)> {
+        self.place.as_ref().map(|place| (&place.view, place.parent))
     }
 
     /// Writes manifest and generation row, with ids of its own.
@@ -304,7 +311,7 @@ impl PreparedRequest {
         let turn = &slot.turn;
         if let (Some(start), Some(place)) = (self.assembled.new_start, &self.place) {
             // What is refused changes nothing.
-            runtime.admit(call, ask, &self.manifest, turn).await?;
+            runtime.admit(call, ask, self, turn).await?;
             let op = Op::Compact { to: Some(start), by_hand: false };
             let with = AttachedWrites { guards: ask.guards.clone(), ..AttachedWrites::nothing() };
             runtime.change_as(call.writer(), ask.tree, &place.view, op, with).await?;

@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use loom::TreeId;
+use loom::plan::NewText;
+use loom::{Author, AuthorKind, Op, PositionId, TreeId, Trust, ViewName};
 use store::instance::InstanceId;
 use store::{
-    Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal, QuestionAnswer,
-    StoreError, all_pages,
+    AttachedWrites, Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal,
+    QuestionAnswer, StoreError, all_pages,
 };
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -23,9 +24,14 @@ use crate::runtime::Runtime;
 
 pub use store::{Decision, QuestionId};
 
+/// Author of a remark that says what a person decided.
+pub const DECISION: &str = "approval";
+
 /// Reason of a question that was denied because its work was stopped.
 pub const STOPPED: &str = "the work was stopped";
 
+/// The word of a question that takes yes or no.
+const YES: &str = "yes";
 /// Words with which a call of a tool is approved: for itself, for the rest of its session, for good.
 pub const ONCE: &str = "once";
 pub const SESSION: &str = "session";
@@ -53,6 +59,9 @@ pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tree: TreeId,
     pub(crate) guards: &'a [Guard],
+    /// The answer that calls, or what is to be answered: what is decided becomes a remark there. None where there is no
+    /// such place.
+    pub(crate) place: Option<(&'a ViewName, PositionId)>,
 }
 
 /// What is asked.
@@ -60,6 +69,8 @@ pub(crate) struct Question {
     pub(crate) kind: QuestionKind,
     /// A text of [`parts`].
     pub(crate) text: String,
+    /// What is decided, as the remark about it begins.
+    pub(crate) subject: String,
     /// Words that approve it; the first is meant where none is said.
     pub(crate) answers: Vec<String>,
 }
@@ -67,7 +78,7 @@ pub(crate) struct Question {
 impl Question {
     /// One that takes yes or no.
     pub(crate) fn yes_or_no(kind: QuestionKind, text: String) -> Self {
-        Self { kind, text, answers: vec!["yes".to_owned()] }
+        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()] }
     }
 }
 
@@ -84,6 +95,19 @@ pub(crate) struct Answer {
 impl Answer {
     fn denied(reason: &str) -> Self {
         Self { decision: Decision::Denied, word: None, reason: Some(reason.to_owned()), by: None }
+    }
+
+    /// What was decided of a subject, and by whom; none where nobody did.
+    fn decided(&self, subject: &str) -> Option<String> {
+        let Self { decision, word, reason, by } = self;
+        let decision = match decision {
+            Decision::Approved => "allowed",
+            Decision::Denied => "denied",
+        };
+        let word = word.as_deref().filter(|word| *word != YES);
+        let word = word.map_or_else(String::new, |word| format!(" ({word})"));
+        let reason = reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+        Some(format!("{subject} {decision}{word} by {}{reason}", by.as_deref()?))
     }
 }
 
@@ -172,8 +196,8 @@ impl Runtime {
         asker: &QuestionContext<'_>,
         question: Question,
     ) -> Result<Answer, AgentError> {
-        let Question { kind, text, answers } = question;
-        let QuestionContext { call, tree, guards } = asker;
+        let Question { kind, text, subject, answers } = question;
+        let QuestionContext { call, tree, guards, .. } = asker;
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
         };
@@ -223,7 +247,24 @@ impl Runtime {
         standing.is_answered = true;
         let (said, why) = (word.clone(), reason.clone());
         call.events.emit(SessionEvent::Answered { question: id, decision, word: said, by, reason: why });
-        Ok(Answer { decision, word, reason, by: answerer })
+        let answer = Answer { decision, word, reason, by: answerer };
+        self.record_decision(asker, &subject, &answer).await;
+        Ok(answer)
+    }
+
+    /// Writes down on the tree what a person decided, as a remark (spec: agent §4). What cannot be written down holds all
+    /// the same: it is a row of its own.
+    async fn record_decision(&self, asker: &QuestionContext<'_>, subject: &str, answer: &Answer) {
+        let (Some((view, position)), Some(said)) = (asker.place, answer.decided(subject)) else { return };
+        let said = self.masker.mask_entering(&said).text.into_owned();
+        let author = Author { kind: AuthorKind::Tool, id: DECISION.to_owned(), profile: None };
+        let text = NewText { author: author.clone(), ..NewText::owner(said, None) };
+        let op = Op::Annotate { position, text };
+        let with = AttachedWrites { guards: asker.guards.to_vec(), ..AttachedWrites::nothing() };
+        let writer = (&Principal::Owner, &author, Trust::Owner);
+        if let Err(error) = self.change_as(writer, asker.tree, view, op, with).await {
+            tracing::warn!(%error, "what was decided is no remark");
+        }
     }
 
     /// The answer of a question, once it has one: whoever answers, and wherever, it is an event of the store.

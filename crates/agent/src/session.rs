@@ -36,7 +36,7 @@ pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
 pub(crate) use turn::{CallChanges, result, tool_author, turn_of};
-pub use turn::{DECISION, TurnConfig, TurnIdentity};
+pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.
 #[derive(Debug)]

@@ -1,7 +1,10 @@
 //! Each limit of scale §4 is met: what was met is said, with the key, and what to do.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
+use crate::headless::question;
 use crate::world::{Run, World, text};
 
 fn limited(limits: &str) -> World {
@@ -122,8 +125,8 @@ fn a_paste_longer_than_the_limit_is_refused() {
     world.ok(&["tree", "append", "Tale", &long]);
 }
 
-/// A turn in which the model calls a tool and then answers, after a second each, with these limits.
-fn turn(limits: &str) -> (Option<i32>, Value) {
+/// A world in which the model calls a tool and then answers, after a second each, with these limits.
+fn calling(limits: &str) -> World {
     let call = json!({"tool_calls": [{"name": "list", "arguments": {}}], "delay_ms": 1000,
         "usage": {"input": 60, "output": 40}});
     let world = World::new();
@@ -131,8 +134,44 @@ fn turn(limits: &str) -> (Option<i32>, Value) {
     let file = text(&world.home().join("lines.jsonl"));
     let tools = "[agents.assistant]\ntools = [\"list\"]\n";
     world.write("config.toml", &format!("[model]\ndefault = \"script:{file}\"\n{tools}[limits]\n{limits}\n"));
+    world
+}
+
+/// A turn there.
+fn turn(limits: &str) -> (Option<i32>, Value) {
+    let world = calling(limits);
     let project = text(&world.path("here"));
     world.json(&["--workspace", &project, "chat", "-m", "Look around."])
+}
+
+#[test]
+fn what_is_answered_about_a_limit_is_a_remark_on_the_answer_that_calls() {
+    for (word, finish) in [("approve", "stop"), ("deny", "limit")] {
+        let world = calling("turn_calls = 1");
+        let project = text(&world.path("here"));
+        let words = ["--json", "--workspace", &project, "chat", "-m", "Look around.", "--wait", "60"];
+        let mut command = world.command(&words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let asked = question(&world, &mut child);
+        world.ok(&[word, asked["short_id"].as_str().unwrap()]);
+        let done = child.wait_with_output().unwrap();
+        let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(said["finish"], finish, "{said}");
+        let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap()]);
+        let nodes = shown["nodes"].as_array().unwrap();
+        let remarks: Vec<(&Value, &str)> = nodes
+            .iter()
+            .flat_map(|node| {
+                node["annotations"].as_array().into_iter().flatten().map(move |remark| (node, remark))
+            })
+            .map(|(node, remark)| (&node["role"], remark["text"].as_str().unwrap()))
+            .collect();
+        let [(role, remark)] = &remarks[..] else { panic!("{shown}") };
+        let decision = if word == "approve" { "allowed" } else { "denied" };
+        let begins = format!("the model was asked 1 times in this turn: 1 more? {decision} by process ");
+        assert!(**role == "assistant" && remark.starts_with(&begins), "{remarks:?}");
+    }
 }
 
 #[test]

@@ -4,17 +4,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use loom::plan::NewText;
-use loom::{NodeId, Op, Trust};
+use loom::Trust;
 use policy::{
     Attendance, Decision as PolicyDecision, Effect, LastingAnswers, Pattern, Permission, SessionFacts,
     SessionType,
 };
-use store::{AttachedWrites, CallId, Principal};
+use store::{CallId, Principal};
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
-use super::calls::{CallSite, tool_author};
+use super::calls::CallSite;
 use crate::error::AgentError;
 use crate::event::{QuestionKind, SessionEvent};
 use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
@@ -23,9 +22,6 @@ use crate::session::SessionSettings;
 /// Lines of a difference that a question shows, and bytes of it; one that is longer is not asked about.
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
-
-/// Author of a remark that says what a person decided.
-pub const DECISION: &str = "approval";
 
 /// Calls that were denied in a turn, by tool and subject: none of them is asked about again (spec: security §14).
 #[derive(Debug, Default)]
@@ -129,13 +125,11 @@ impl Turn<'_> {
         // Whoever is asked sees it whole, wherever that is.
         let about = outside.iter().chain(&remembers).map(String::as_str).chain(lines);
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
-        let question = Question { kind: QuestionKind::Approval, text, answers };
-        let Answer { decision, word, reason, by } = self.runtime.ask(&asker, question).await?;
-        if let Some(by) = by {
-            let said = decided(tool, id.number, decision, (word.as_deref(), reason.as_deref()), &by);
-            self.record_decision(site, id.answer, &said).await;
-        }
+        let place = Some((site.view, id.answer.as_position()));
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
+        let decides = format!("{tool}, call {}:", id.number + 1);
+        let question = Question { kind: QuestionKind::Approval, text, subject: decides, answers };
+        let Answer { decision, word, reason, .. } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
             denied.0.insert(key);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
@@ -177,20 +171,6 @@ impl Turn<'_> {
         self.settings().await.map_or(true, |(_, settings)| settings.plan)
     }
 
-    /// Writes down on the tree what a person decided, as a remark on the answer that calls (spec: agent §4). What cannot
-    /// be written down holds all the same: it is a row of its own.
-    async fn record_decision(&self, site: &CallSite<'_>, answer: NodeId, said: &str) {
-        let said = self.runtime.masker.mask_entering(said).text.into_owned();
-        let author = tool_author(DECISION);
-        let text = NewText { author: author.clone(), ..NewText::owner(said, None) };
-        let op = Op::Annotate { position: answer.as_position(), text };
-        let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
-        let writer = (&Principal::Owner, &author, Trust::Owner);
-        if let Err(error) = self.runtime.change_as(writer, site.tree, site.view, op, with).await {
-            tracing::warn!(%error, "what was decided about a call is no remark");
-        }
-    }
-
     /// What was allowed before in this session, and for good since the configuration was read. What cannot be read
     /// allows nothing.
     async fn permissions(&self, session: SessionType) -> Vec<Permission> {
@@ -224,23 +204,6 @@ impl Turn<'_> {
         };
         told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
     }
-}
-
-/// What was decided of a call of an answer, counted from 0, and by whom.
-fn decided(
-    tool: &str,
-    number: u32,
-    decision: Decision,
-    (word, reason): (Option<&str>, Option<&str>),
-    by: &str,
-) -> String {
-    let decision = match decision {
-        Decision::Approved => "allowed",
-        Decision::Denied => "denied",
-    };
-    let word = word.map_or_else(String::new, |word| format!(" ({word})"));
-    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("{tool}, call {}: {decision}{word} by {by}{reason}", number + 1)
 }
 
 /// Words that a question takes, and a line of each that says what is remembered of it.

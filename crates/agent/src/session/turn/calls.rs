@@ -166,7 +166,8 @@ impl Turn<'_> {
         let Some(AnswerCalls { answer, trust, outside, part_of, calls }) = read else {
             return Ok(Called::Nothing);
         };
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()] };
+        let place = Some((site.view, answer.as_position()));
+        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
         let mut last = answer.as_position();
         for batch in batches(registry, calls) {
             let mut running = FuturesUnordered::new();
