@@ -151,8 +151,8 @@ impl Snapshot {
             now.iter().filter_map(|path| Some((identity(path, roots)?, path))).collect();
         let mut notices = Vec::new();
         for KeptFolder { path, id } in gone {
-            // One that is nowhere was removed; what of it is kept is made again.
-            let Some(now) = now.get(id) else { continue };
+            // One that is nowhere was removed; what of it is kept is made again. One in another is back with that.
+            let Some(now) = now.get(id).filter(|_| identity(path, roots) != Some(*id)) else { continue };
             notices.push(match move_folder(now, path, *id, roots, quarantine) {
                 Ok(()) => Notice::Restored(path.clone()),
                 Err(error) => Notice::NotRestored { path: path.clone(), problem: error.to_string() },
