@@ -210,7 +210,9 @@ fn outer(
         }
         Some(inner) => {
             drop((alive, place, passed.session));
-            set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+            if protections.has(Protection::NotDumpable) {
+                set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+            }
             let ended = if namespaced {
                 wait_for_namespace(control, inner, &mut signs)
             } else {

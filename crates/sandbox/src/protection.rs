@@ -1,6 +1,6 @@
-//! Protections of the helper, one name each.
+//! Protections of the helper and its supervisor, one name each.
 //!
-//! The shipped helper has all of them. The suite of escapes runs a helper of its own that lacks one at a time, to see
+//! What is shipped has all of them. The suite of escapes runs a program of its own that lacks one at a time, to see
 //! that an attempt then succeeds: a suite that passes without a protection tests nothing.
 
 use crate::walls::Network;
@@ -24,18 +24,28 @@ pub enum Protection {
     CacheLayers,
     /// What looks like credentials in a package cache, and sockets in it, not seen.
     CacheCovers,
+    /// `/proc` of the command's own processes mounted read-only.
+    ReadOnlyProcesses,
+    /// What not everybody may read of the system's folders, not seen.
+    HiddenSystemFiles,
     DropCapabilities,
+    /// No program gains privileges.
+    NoNewPrivileges,
+    /// The memory of the helper is nobody's to read.
+    NotDumpable,
     Landlock,
     Seccomp,
     /// Ending what the command left running.
     EndTree,
+    /// Giving back what the command changed of the protected set, and taking away what it added.
+    LookAfter,
     /// Looking after a command whose supervisor was killed (levels *partial* and *none*).
     LookAlone,
     Limits,
 }
 
 impl Protection {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::NewSession,
         Self::EmptyInput,
         Self::CloseDescriptors,
@@ -48,10 +58,15 @@ impl Protection {
         Self::HiddenDrawloom,
         Self::CacheLayers,
         Self::CacheCovers,
+        Self::ReadOnlyProcesses,
+        Self::HiddenSystemFiles,
         Self::DropCapabilities,
+        Self::NoNewPrivileges,
+        Self::NotDumpable,
         Self::Landlock,
         Self::Seccomp,
         Self::EndTree,
+        Self::LookAfter,
         Self::LookAlone,
         Self::Limits,
     ];
@@ -70,10 +85,15 @@ impl Protection {
             Self::HiddenDrawloom => "hidden-drawloom",
             Self::CacheLayers => "cache-layers",
             Self::CacheCovers => "cache-covers",
+            Self::ReadOnlyProcesses => "read-only-processes",
+            Self::HiddenSystemFiles => "hidden-system-files",
             Self::DropCapabilities => "drop-capabilities",
+            Self::NoNewPrivileges => "no-new-privileges",
+            Self::NotDumpable => "not-dumpable",
             Self::Landlock => "landlock",
             Self::Seccomp => "seccomp",
             Self::EndTree => "end-tree",
+            Self::LookAfter => "look-after",
             Self::LookAlone => "look-alone",
             Self::Limits => "limits",
         }
@@ -84,7 +104,7 @@ impl Protection {
     }
 }
 
-/// Protections that a helper has.
+/// Protections that a helper has, or its supervisor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protections {
     omitted: Vec<Protection>,

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use workspace::RelativePath;
-use workspace::protected::{Protection, ProtectionMatch, holder, touches};
+use workspace::protected::{Protection as PathProtection, ProtectionMatch, holder, touches};
 
 use crate::HELPER_ARGUMENT;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
@@ -47,6 +47,7 @@ use crate::look::LookBefore;
 use crate::outcome::{Ending, Notice, Outcome, SandboxError};
 use crate::output::{BoundedOutput, OutputStream};
 use crate::process_list::mark;
+use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 use crate::walls::{Network, RootAccess, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
@@ -132,6 +133,8 @@ impl RunScope {
 pub struct Sandbox {
     pub(crate) program: Arc<File>,
     arguments: Vec<OsString>,
+    /// Those of this side.
+    protections: Protections,
 }
 
 /// Command that runs. Dropping it ends the command; what is done after a command is done all the same.
@@ -171,13 +174,15 @@ impl Sandbox {
     /// # Errors
     /// If `/proc` is not mounted.
     pub fn of_this_program() -> io::Result<Self> {
-        Ok(Self { program: Arc::new(File::open("/proc/self/exe")?), arguments: vec![HELPER_ARGUMENT.into()] })
+        let program = Arc::new(File::open("/proc/self/exe")?);
+        Ok(Self { program, arguments: vec![HELPER_ARGUMENT.into()], protections: Protections::all() })
     }
 
-    /// A sandbox with a helper of other arguments, for tests.
+    /// A sandbox that lacks some protections, with a helper of other arguments, for tests.
     #[doc(hidden)]
-    pub fn of_this_program_with(arguments: Vec<OsString>) -> io::Result<Self> {
-        Ok(Self { arguments, ..Self::of_this_program()? })
+    pub fn of_this_program_without(omitted: &[Protection], arguments: Vec<OsString>) -> io::Result<Self> {
+        let protections = Protections::without(omitted, OlderKernel::default());
+        Ok(Self { arguments, protections, ..Self::of_this_program()? })
     }
 
     /// Finds out which level this machine allows, by a child that tries the escapes. Blocks for some 20 ms; the answer
@@ -233,6 +238,9 @@ impl Sandbox {
     ) -> Result<Outcome, SandboxError> {
         let started = Instant::now();
         let mut walls = resolved(&run.walls)?;
+        if !self.protections.has(Protection::Limits) {
+            walls.limits.output = usize::MAX;
+        }
         let read_only = only_read(&mut walls);
         let directory = directory(&run.directory, &walls)?;
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
@@ -274,10 +282,14 @@ impl Sandbox {
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
         request.walls.touches.extend(scope.accepted_meanwhile());
-        let looked = look.after(&request.walls, &run.quarantine, || {
+        let between = || {
             let differing = index_check::differing(self, &request, &indexes);
             (!differing.is_empty()).then_some(Notice::DiffersFromIndex(differing))
-        });
+        };
+        let looked = match self.protections.has(Protection::LookAfter) {
+            true => look.after(&request.walls, &run.quarantine, between),
+            false => Vec::new(),
+        };
         let stalled = conversation.finish_telling(until);
         let ending = end.ending;
         let mut notices = end.notices;
@@ -425,7 +437,7 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
             below.and_then(Path::to_str).and_then(|path| RelativePath::parse(&format!("./{path}")).ok());
         let problem = match named.as_ref().map(touches) {
             // Behind a mount nothing is made, and what comes with the folder of it is found by the name of that.
-            Some(ProtectionMatch::Protected(Protection::Ask)) => {
+            Some(ProtectionMatch::Protected(PathProtection::Ask)) => {
                 if path.exists() || named.as_ref().and_then(holder) == named {
                     continue;
                 }
@@ -435,7 +447,7 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
             Some(ProtectionMatch::Nothing | ProtectionMatch::OnTheWay(_)) => {
                 "it is not protected itself: name the protected path"
             }
-            Some(ProtectionMatch::Protected(Protection::Never)) | None => {
+            Some(ProtectionMatch::Protected(PathProtection::Never)) | None => {
                 "a command may not write it, whoever allows it"
             }
         };

@@ -9,7 +9,9 @@
 )]
 
 mod attempts;
+mod calls;
 mod sessions;
+mod small_home;
 mod worker;
 
 use std::ffi::OsString;
@@ -57,7 +59,11 @@ fn main() -> ExitCode {
         [_, "count", port] => sessions::count(port),
         [_, "serve", port] => sessions::serve(port),
         [_, "ask", port] => return sessions::ask(port),
+        [_, "with-small-home", home, bytes, program, arguments @ ..] => {
+            small_home::run(home, bytes, program, arguments)
+        }
         [_, "attempt", name] if attempts::attempt(name) => {}
+        [_, "call", name] if calls::reaches_the_kernel(name) => {}
         _ => return ExitCode::FAILURE,
     }
     ExitCode::SUCCESS
@@ -68,7 +74,7 @@ fn main() -> ExitCode {
 fn weaker_helper(weaker: &[&str]) -> ExitCode {
     let landlock_at_most = weaker.iter().find_map(|name| name.strip_prefix("landlock=")?.parse().ok());
     let kernel = OlderKernel { landlock_at_most, lacks_overlay: weaker.contains(&"no-overlay") };
-    let omitted: Vec<Protection> = weaker.iter().filter_map(|name| Protection::parse(name)).collect();
+    let omitted = omitted(weaker);
     assert_eq!(
         omitted.len() + usize::from(landlock_at_most.is_some()) + usize::from(kernel.lacks_overlay),
         weaker.len(),
@@ -77,10 +83,19 @@ fn weaker_helper(weaker: &[&str]) -> ExitCode {
     run_helper_without(&omitted, kernel)
 }
 
+fn omitted(weaker: &[&str]) -> Vec<Protection> {
+    weaker.iter().filter_map(|name| Protection::parse(name)).collect()
+}
+
+/// A command runs in a session.
+const IN_SESSION: &str = "in-session";
+
 fn sandbox(weaker: &[&str]) -> Sandbox {
-    let sandbox = match weaker {
+    let weaker: Vec<&str> = weaker.iter().copied().filter(|name| *name != IN_SESSION).collect();
+    let sandbox = match weaker.as_slice() {
         [] => Sandbox::of_this_program(),
-        weaker => Sandbox::of_this_program_with(
+        weaker => Sandbox::of_this_program_without(
+            &omitted(weaker),
             ["__exec-without"].iter().chain(weaker).map(OsString::from).collect(),
         ),
     };
@@ -92,6 +107,9 @@ fn print(value: &impl serde::Serialize) {
 }
 
 fn supervise(run: &str, weaker: &[&str]) -> Result<Outcome, String> {
+    if weaker.contains(&IN_SESSION) {
+        return sessions::run_with_caches(run, "[]", weaker);
+    }
     let run: Run = serde_json::from_str(run).expect("a run");
     waiting(sandbox(weaker).run(run, None))
 }

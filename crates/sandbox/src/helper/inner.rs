@@ -107,7 +107,9 @@ fn restrict(
     if protections.has(Protection::DropCapabilities) {
         capabilities::drop_all()?;
     }
-    capabilities::refuse_new()?;
+    if protections.has(Protection::NoNewPrivileges) {
+        capabilities::refuse_new()?;
+    }
     let version = match protections.has(Protection::Landlock) {
         true => protections.landlock_version(landlock::kernel_abi()),
         false => 0,
@@ -115,8 +117,10 @@ fn restrict(
     if protections.has(Protection::Landlock) {
         landlock::restrict(request, own_root, version)?;
     }
-    // The command is of the same user, and is to see nothing of this process.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+    if protections.has(Protection::NotDumpable) {
+        // The command is of the same user, and is to see nothing of this process.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
+    }
     if protections.has(Protection::Seccomp) {
         let holds_signals = request.level == Level::Full || version >= landlock::SIGNALS;
         seccomp::restrict(request.level, request.walls.network, guarded, holds_signals)?;

@@ -79,7 +79,9 @@ pub(super) fn build(
             .map_or(Ok(()), |cover| restrict(&cover.copy, MountAccess::ReadOnly, false))
             .step("private folder")?;
     }
-    hide(&root, &request.hidden)?;
+    if protections.has(Protection::HiddenSystemFiles) {
+        hide(&root, &request.hidden)?;
+    }
     let device_folder = memory_folder(ROOT_BYTES, "755").step("/dev")?;
     let device_place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
     attach(&device_folder, device_place).step("/dev")?;
@@ -252,8 +254,10 @@ fn processes(
             folder
         }
     };
-    // The administrator of the machine, who is nobody else inside, owns what would change the kernel.
-    restrict(&folder, MountAccess::ReadOnly, false).step("/proc")?;
+    if protections.has(Protection::ReadOnlyProcesses) {
+        // The administrator of the machine, who is nobody else inside, owns what would change the kernel.
+        restrict(&folder, MountAccess::ReadOnly, false).step("/proc")?;
+    }
     attach(folder, place).step("/proc")
 }
 

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use drawloom_sandbox::{Ending, Level, Outcome};
 use serde_json::json;
 
-use crate::rows::{NO_LANDLOCK_RIGHT, Row, differs, is_there, row};
+use crate::rows::{NO_LANDLOCK_RIGHT, Row, Surroundings, row};
 use crate::sessions::{background, follow_with_cache, step};
 use crate::world::{SECRET, User, World, limits};
 use crate::{all_are_held, succeeds, succeeds_freely};
@@ -16,37 +16,31 @@ use crate::{all_are_held, succeeds, succeeds_freely};
 /// A line with the cache as the command has it; without walls, the owner's.
 macro_rules! cached {
     ($name:expr, $line:literal) => {
-        Row {
-            cached: true,
-            ..row(
-                $name,
-                concat!(r#"C="$HOME/.cargo/registry"; test -d "$C" || C="$OWNER/.cargo/registry"; "#, $line),
-            )
-        }
+        row(
+            $name,
+            concat!(r#"C="$HOME/.cargo/registry"; test -d "$C" || C="$OWNER/.cargo/registry"; "#, $line),
+        )
+        .with(Surroundings::Cache)
     };
 }
 
 const SOCKET: &str = "socket in the cache";
 const ENTRY: &str = "owner/.cargo/registry/index/file";
 
-fn changed(world: &World) -> bool {
-    differs(world, ENTRY, "theirs")
-}
-
 fn metadata(world: &World) -> fs::Metadata {
     fs::metadata(world.path(ENTRY)).unwrap()
 }
 
 pub(crate) const CACHES: &[Row] = &[
-    cached!("append to a file", r#"echo evil >> "$C/index/file""#).seen_by(changed),
-    cached!("truncate a file", r#": > "$C/index/file""#).seen_by(changed),
-    cached!("remove a file", r#"rm "$C/index/file""#).seen_by(changed),
-    cached!("rename over a file", r#"echo evil > new; mv -f new "$C/index/file""#).seen_by(changed),
-    cached!("move a folder away", r#"mv "$C/index" "$C/other""#).seen_by(changed),
-    cached!("remove all", r#"rm -rf "$C/index" "$C""#).seen_by(changed),
+    cached!("append to a file", r#"echo evil >> "$C/index/file""#).changes(ENTRY, "theirs"),
+    cached!("truncate a file", r#": > "$C/index/file""#).changes(ENTRY, "theirs"),
+    cached!("remove a file", r#"rm "$C/index/file""#).changes(ENTRY, "theirs"),
+    cached!("rename over a file", r#"echo evil > new; mv -f new "$C/index/file""#).changes(ENTRY, "theirs"),
+    cached!("move a folder away", r#"mv "$C/index" "$C/other""#).changes(ENTRY, "theirs"),
+    cached!("remove all", r#"rm -rf "$C/index" "$C""#).changes(ENTRY, "theirs"),
     cached!("write through a second name", r#"ln "$C/index/file" "$C/second" && echo evil >> "$C/second""#)
-        .seen_by(changed),
-    cached!("make a file", r#"echo evil > "$C/new""#).seen_by(|w| is_there(w, "owner/.cargo/registry/new")),
+        .changes(ENTRY, "theirs"),
+    cached!("make a file", r#"echo evil > "$C/new""#).makes("owner/.cargo/registry/new"),
     cached!("permissions of a file", r#"chmod 777 "$C/index/file""#)
         .seen_by(|w| metadata(w).mode() & 0o777 == 0o777)
         .not_in_partial(NO_LANDLOCK_RIGHT),

@@ -15,9 +15,9 @@ pub(crate) const CLOSED_FOLDERS: &[Row] = &[
         "git folder in a folder that nobody may list",
         "mkdir -p d/sub; cp -r .git/modules/logs d/sub/.git; chmod 311 d",
     )
-    .seen_by(|w| is_there(w, "root/d/sub/.git/config")),
+    .makes("root/d/sub/.git/config"),
     row("git folder that nobody may list", "cp -r .git/modules/logs n; mv n d.git; chmod 311 d.git")
-        .seen_by(|w| is_there(w, "root/d.git/config")),
+        .makes("root/d.git/config"),
     row(
         "file in a folder that nobody may enter",
         "mkdir -p d/e; echo x > d/e/.envrc; chmod 0 d/e; chmod 600 d",
@@ -27,33 +27,34 @@ pub(crate) const CLOSED_FOLDERS: &[Row] = &[
             fs::set_permissions(w.path(folder), Permissions::from_mode(0o755)).unwrap();
         }
         is_there(w, "root/d/e/.envrc")
-    }),
+    })
+    .names("root/d/e/.envrc"),
     row(
         "git folder in a folder that nobody may write in",
         "mkdir -p d/sub; cp -r .git/modules/logs d/sub/.git; chmod 555 d d/sub",
     )
-    .seen_by(|w| is_there(w, "root/d/sub/.git/config")),
+    .makes("root/d/sub/.git/config"),
     row(
         "git folder that nobody may write in",
         "mkdir -p d/sub; cp -r .git/modules/logs d/sub/.git; chmod -R a-w d",
     )
-    .seen_by(|w| is_there(w, "root/d/sub/.git/config")),
+    .makes("root/d/sub/.git/config"),
     row(
         "file in a folder that nobody may write in",
         "mkdir d; echo x > d/.envrc; chmod 0 d/.envrc; chmod 500 d",
     )
-    .seen_by(|w| is_there(w, "root/d/.envrc")),
+    .makes("root/d/.envrc"),
     row(
         "link in a git folder that nobody may write in",
         r#"ln -s "$OUTSIDE/file" .git/ORIG_HEAD; chmod 500 .git"#,
     )
-    .seen_by(|w| is_there(w, "root/.git/ORIG_HEAD")),
+    .makes("root/.git/ORIG_HEAD"),
     row(
         "rebase in a folder that nobody may write in",
         "mkdir .git/rebase-merge; echo 'exec x' > .git/rebase-merge/git-rebase-todo; \
         chmod 500 .git/rebase-merge",
     )
-    .seen_by(|w| is_there(w, "root/.git/rebase-merge/git-rebase-todo")),
+    .makes("root/.git/rebase-merge/git-rebase-todo"),
 ];
 
 #[test]

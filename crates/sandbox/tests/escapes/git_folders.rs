@@ -9,7 +9,7 @@ use std::path::Path;
 use drawloom_sandbox::{Ending, Level, Notice};
 
 use crate::all_are_held;
-use crate::rows::{Row, differs, is_there, row};
+use crate::rows::{Row, is_there, row};
 use crate::world::{CONFIG, User, World, git_folder, limits};
 
 pub(crate) const GIT_FOLDERS: &[Row] = &[
@@ -17,113 +17,116 @@ pub(crate) const GIT_FOLDERS: &[Row] = &[
         "git folder below a folder of packages",
         "mkdir -p target/x; cp -r .git target/t; mv target/t target/x/.git; echo '[core]fsmonitor=x' > target/x/.git/config",
     )
-    .seen_by(|w| is_there(w, "root/target/x/.git/config")),
+    .makes("root/target/x/.git/config"),
     row("file in place of a git folder there", "mkdir -p vendor/l && echo 'gitdir: ../../evil' > vendor/l/.git")
-        .seen_by(|w| is_there(w, "root/vendor/l/.git")),
+        .makes("root/vendor/l/.git"),
     row(
         "bare git folder there",
         "mkdir -p target/n/objects target/n/refs && echo x > target/n/HEAD && echo '[core]fsmonitor=x' > target/n/config",
     )
-    .seen_by(|w| is_there(w, "root/target/n/config")),
+    .makes("root/target/n/config"),
     row("hook of a package's git folder", "echo x > node_modules/package/.git/hooks/post-checkout")
-        .seen_by(|w| is_there(w, "root/node_modules/package/.git/hooks/post-checkout")),
+        .makes("root/node_modules/package/.git/hooks/post-checkout"),
     row(
         "files that may be run in place of folders",
         "mkdir n; echo 'ref: refs/heads/x' > n/HEAD; touch n/objects n/refs; chmod 755 n/objects n/refs; \
             echo '[core]pager=x' > n/config",
     )
-    .seen_by(|w| is_there(w, "root/n/config")),
+    .makes("root/n/config"),
     row("hook of a push", "mkdir -p .git/elsewhere/hooks; echo x > .git/elsewhere/hooks/post-receive")
-        .seen_by(|w| is_there(w, "root/.git/elsewhere/hooks/post-receive")),
-    row("hook behind a link", "echo x > scripts/commit").seen_by(|w| differs(w, "root/scripts/commit", "ours")),
+        .makes("root/.git/elsewhere/hooks/post-receive")
+        .names("root/.git/elsewhere/hooks"),
+    row("hook behind a link", "echo x > scripts/commit").changes("root/scripts/commit", "ours"),
     row("file behind a link in a protected folder", "echo x > scripts/tasks/x")
-        .seen_by(|w| is_there(w, "root/scripts/tasks/x")),
+        .makes("root/scripts/tasks/x"),
     row("file behind a link behind another one", "echo x > scripts/far")
-        .seen_by(|w| differs(w, "root/scripts/far", "ours")),
+        .changes("root/scripts/far", "ours"),
     row("file behind a link in a folder of hooks", "echo x > scripts/push")
-        .seen_by(|w| differs(w, "root/scripts/push", "ours")),
-    row("file that a link waits for", "echo x > scripts/local").seen_by(|w| is_there(w, "root/scripts/local")),
+        .changes("root/scripts/push", "ours"),
+    row("file that a link waits for", "echo x > scripts/local").makes("root/scripts/local"),
     row("link in place of a message", r#"ln -s "$OUTSIDE/file" .git/COMMIT_EDITMSG"#)
-        .seen_by(|w| is_there(w, "root/.git/COMMIT_EDITMSG")),
+        .makes("root/.git/COMMIT_EDITMSG"),
     row("link in place of a log", r#"mkdir .git/logs; ln -s "$OUTSIDE/file" .git/logs/HEAD"#)
-        .seen_by(|w| is_there(w, "root/.git/logs/HEAD")),
+        .makes("root/.git/logs/HEAD"),
     row("link in place of the index", r#"ln -s "$OUTSIDE/file" .git/index"#)
-        .seen_by(|w| is_there(w, "root/.git/index")),
+        .makes("root/.git/index"),
     row("link in place of a folder of references", r#"ln -s "$OUTSIDE" .git/refs/tags"#)
-        .seen_by(|w| is_there(w, "root/.git/refs/tags")),
+        .makes("root/.git/refs/tags"),
     row("link in place of a folder of objects", r#"ln -s "$OUTSIDE" .git/objects/pack"#)
-        .seen_by(|w| is_there(w, "root/.git/objects/pack")),
+        .makes("root/.git/objects/pack"),
     row("link out of references as the head", r#"ln -sf refs/../hooks/x .git/HEAD"#)
-        .seen_by(|w| w.path("root/.git/HEAD").is_symlink()),
+        .seen_by(|w| w.path("root/.git/HEAD").is_symlink())
+        .names("root/.git/HEAD"),
     row("link in the git folder of a submodule", r#"ln -s "$OUTSIDE/file" .git/modules/libs/sub/ORIG_HEAD"#)
-        .seen_by(|w| is_there(w, "root/.git/modules/libs/sub/ORIG_HEAD")),
+        .makes("root/.git/modules/libs/sub/ORIG_HEAD"),
     row("link in the git folder elsewhere", r#"ln -s "$OUTSIDE/file" "$OTHER_GIT/FETCH_HEAD""#)
-        .seen_by(|w| is_there(w, "other.git/FETCH_HEAD")),
+        .makes("other.git/FETCH_HEAD"),
     row(
         "link in a new bare git folder",
         r#"mkdir -p n/objects n/refs; echo x > n/HEAD; ln -s "$OUTSIDE/file" n/FETCH_HEAD"#,
     )
-    .seen_by(|w| is_there(w, "root/n/FETCH_HEAD")),
-    row("pipe in place of the index", "mkfifo .git/index").seen_by(|w| is_there(w, "root/.git/index")),
+    .makes("root/n/FETCH_HEAD"),
+    row("pipe in place of the index", "mkfifo .git/index").makes("root/.git/index"),
     row("configuration of a submodule called logs", "echo '[core]fsmonitor=x' >> .git/modules/logs/config")
-        .seen_by(|w| differs(w, "root/.git/modules/logs/config", CONFIG)),
+        .changes("root/.git/modules/logs/config", CONFIG),
     row("submodule called objects", "mkdir -p .git/modules/objects; cp -r .git/modules/logs .git/modules/objects/e; \
         echo '[core]fsmonitor=x' > .git/modules/objects/e/config")
-        .seen_by(|w| is_there(w, "root/.git/modules/objects/e/config")),
+        .makes("root/.git/modules/objects/e/config"),
     row(
         "rebase that runs a program",
         r"mkdir .git/rebase-merge; printf 'pick 1 one\n x\ttouch there\n' > .git/rebase-merge/git-rebase-todo",
     )
-    .seen_by(|w| is_there(w, "root/.git/rebase-merge/git-rebase-todo")),
+    .makes("root/.git/rebase-merge/git-rebase-todo"),
     row("rebase with a program as its strategy", "mkdir .git/rebase-merge; echo x/../evil.sh > .git/rebase-merge/strategy")
-        .seen_by(|w| is_there(w, "root/.git/rebase-merge/strategy")),
+        .makes("root/.git/rebase-merge/strategy"),
     row(
         "cherry-pick with a program as its strategy",
         r"mkdir .git/sequencer; printf '[options]\n\tstrategy = x/../evil.sh\n' > .git/sequencer/opts",
     )
-    .seen_by(|w| is_there(w, "root/.git/sequencer/opts")),
+    .makes("root/.git/sequencer/opts"),
     row(
         "patches with an option that writes anywhere",
         r#"mkdir .git/rebase-apply; echo "'--build-fake-ancestor=../x'" > .git/rebase-apply/apply-opt"#,
     )
-    .seen_by(|w| is_there(w, "root/.git/rebase-apply/apply-opt")),
+    .makes("root/.git/rebase-apply/apply-opt"),
     row(
         "rebase of a linked working tree",
         "mkdir .git/worktrees/linked/rebase-merge; echo 'exec x' > .git/worktrees/linked/rebase-merge/git-rebase-todo",
     )
-    .seen_by(|w| is_there(w, "root/.git/worktrees/linked/rebase-merge/git-rebase-todo")),
+    .makes("root/.git/worktrees/linked/rebase-merge/git-rebase-todo"),
     row(
         "repository that fetches what git misses",
         "cp -r .git n; rm -rf n/modules n/worktrees n/info; printf '[remote \"o\"]\\nurl=http://127.0.0.1:1/x\\npromisor=true\\n' > n/config; \
             mkdir s; mv n s/.git",
     )
-    .seen_by(|w| is_there(w, "root/s/.git/config")),
+    .makes("root/s/.git/config"),
     row(
         "linked working tree with a configuration",
         r#"mkdir wt .git/worktrees/n; echo "gitdir: $ROOT/.git/worktrees/n" > wt/.git; echo "$ROOT/wt/.git" > .git/worktrees/n/gitdir; \
             echo ../.. > .git/worktrees/n/commondir; echo '[core]fsmonitor=x' > .git/worktrees/n/config.worktree"#,
     )
-    .seen_by(|w| is_there(w, "root/.git/worktrees/n/config.worktree")),
+    .makes("root/.git/worktrees/n/config.worktree"),
     row(
         "linked working tree of another folder",
         r#"mkdir -p wt evil/worktrees/n .git/worktrees/n; echo "gitdir: $ROOT/evil/worktrees/n" > wt/.git; echo ../.. > evil/worktrees/n/commondir; \
             echo "$ROOT/wt/.git" > evil/worktrees/n/gitdir"#,
     )
-    .seen_by(|w| is_there(w, "root/wt/.git")),
+    .makes("root/wt/.git"),
     row(
         "common folder of a linked working tree elsewhere",
         r#"mkdir wt .git/worktrees/n; echo "gitdir: $ROOT/.git/worktrees/n" > wt/.git; echo "$ROOT/wt/.git" > .git/worktrees/n/gitdir; \
             echo ../../../evil > .git/worktrees/n/commondir"#,
     )
-    .seen_by(|w| is_there(w, "root/.git/worktrees/n/commondir")),
+    .makes("root/.git/worktrees/n/commondir"),
     row(
         "submodule that runs something",
         r#"cp -r .git/modules/logs .git/modules/n; mkdir n; echo "gitdir: $ROOT/.git/modules/n" > n/.git; \
             printf '[core]\n\tworktree = ../../../n\n\tfsmonitor = x\n' > .git/modules/n/config"#,
     )
-    .seen_by(|w| is_there(w, "root/.git/modules/n/config")),
+    .makes("root/.git/modules/n/config"),
     row("another place of a linked working tree", "echo /nowhere/.git > .git/worktrees/linked/gitdir")
-        .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n"))),
+        .seen_by(|w| !w.text("root/.git/worktrees/linked/gitdir").is_some_and(|text| text.ends_with("root/linked/.git\n")))
+        .names("root/.git/worktrees/linked/gitdir"),
 ];
 
 #[test]

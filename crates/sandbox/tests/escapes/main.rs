@@ -22,35 +22,25 @@ mod matrix;
 mod networks;
 mod overlapping;
 mod published;
+mod refused_calls;
 mod removals;
 mod rows;
 mod sessions;
 mod supervision;
+mod user;
 mod worker;
 mod world;
 
-use drawloom_sandbox::{Ending, Level, Limits, Notice, Outcome, RootAccess};
-use rows::{Row, differs, is_there};
+use drawloom_sandbox::{Ending, Level, Limits, Outcome, RootAccess};
+use matrix::must_hold;
+use rows::{Effect, Row, Surroundings};
 use world::{User, World};
 
-/// Rows that cannot run, with the reason. Any other one that does not is a failure.
-const CANNOT_RUN: &[(&str, User, &str)] = &[
-    ("passwords of the machine", User::Nobody, "another user's file"),
-    ("settings of the kernel", User::Nobody, "the administrator's file"),
-    ("capabilities", User::Nobody, "there are none"),
-    ("join a namespace", User::Nobody, "needs capabilities"),
-    ("another root", User::Nobody, "needs capabilities"),
-    ("open by handle", User::Nobody, "needs capabilities"),
-    ("raw socket", User::Nobody, "needs capabilities"),
-    ("typing into a terminal", User::Nobody, "needs capabilities"),
-    ("answer pushed into the terminal", User::Nobody, "needs capabilities"),
-    ("answer to the input of the owner's program", User::Nobody, "another user's pipe"),
-];
+/// Commands run in a session, as those of an agent and of `drawloom sandbox` do.
+pub(crate) const IN_SESSION: &str = "in-session";
 
-/// Why a row cannot run as a user.
-fn cannot_run(row: &Row, user: User) -> Option<&'static str> {
-    CANNOT_RUN.iter().find(|(name, who, _)| *name == row.name && *who == user).map(|(_, _, why)| *why)
-}
+/// Level, with what the helper lacks, and how the command is run.
+pub(crate) type Setting = (Level, &'static [&'static str]);
 
 fn limits(row: &Row) -> Limits {
     let mut limits = world::limits();
@@ -61,65 +51,90 @@ fn limits(row: &Row) -> Limits {
 }
 
 /// Whether an attempt succeeds without walls.
-fn succeeds_freely(row: &Row, user: User) -> bool {
+pub(crate) fn succeeds_freely(row: &Row, user: User) -> bool {
     let world = World::new(user);
-    let ended_well = match row.at_terminal {
-        true => world.run_freely_at_terminal(row.line),
-        false => world.run_freely(row.line),
+    let ended_well = match row.surroundings {
+        Surroundings::Terminal => world.run_freely_at_terminal(row.line),
+        Surroundings::SmallHome => world.run_freely_with_small_home(row.line),
+        _ => world.run_freely(row.line),
     };
-    ended_well && row.effect.is_none_or(|seen| seen(&world))
+    ended_well && row.is_seen(&world)
 }
 
 /// Whether an attempt succeeds behind walls, with the outcome of its command.
-pub(crate) fn succeeds(row: &Row, user: User, level: Level, omitted: &[&str]) -> (bool, Outcome) {
+pub(crate) fn succeeds(row: &Row, user: User, level: Level, weaker: &[&str]) -> (bool, Outcome) {
     let world = World::new(user);
-    let outcome = match (row.cached, row.further) {
-        _ if row.at_terminal => Ok(world.supervise_at_terminal(row.line, level, omitted)),
-        (true, _) => world.run_with_cache(row.line, level, limits(row), omitted),
-        (_, true) => {
+    let outcome = match row.surroundings {
+        Surroundings::Workspace => world.run_in_walls(row.line, level, limits(row), weaker),
+        Surroundings::Cache => world.run_with_cache(row.line, level, limits(row), weaker),
+        Surroundings::FurtherRoot => {
             let walls = further_roots::walls(&world, limits(row), RootAccess::ReadOnly);
-            world.run(row.line, level, walls, omitted)
+            world.run(row.line, level, walls, weaker)
         }
-        _ => world.run_in_walls(row.line, level, limits(row), omitted),
+        Surroundings::Terminal => Ok(world.supervise_at_terminal(row.line, level, weaker)),
+        Surroundings::SmallHome => world.run_with_small_home(row.line, level, limits(row), weaker),
     };
     let outcome = outcome.unwrap_or_else(|error| panic!("{}: {error}", row.name));
-    let succeeded = match row.effect {
-        Some(seen) => seen(&world),
-        None => outcome.ending == Ending::Exited(0),
-    };
-    (succeeded, outcome)
+    (row.has_succeeded(&world, &outcome), outcome)
 }
 
-/// Makes all attempts of a class at a level.
-fn all_are_held(class: &str, rows: &[Row], level: Level) {
+/// What is wrong with what came of an attempt that is to be held: it succeeded, or is not named though no wall held it.
+pub(crate) fn fault(row: &Row, level: Level, (has_succeeded, outcome): &(bool, Outcome)) -> Option<String> {
+    if *has_succeeded {
+        return Some(format!("succeeded: {outcome:?}"));
+    }
+    let is_held = match row.effect {
+        Effect::EndedWell | Effect::Told(_) => true,
+        _ => outcome.ending != Ending::Exited(0) && !row.is_undone(),
+    };
+    let is_named = level == Level::Full || is_held || row.is_named(outcome);
+    (!is_named).then(|| format!("was undone and is not named: {outcome:?}"))
+}
+
+/// Whether the control of an attempt succeeds. One that does not counts as not run, and is a failure unless its row has the
+/// reason.
+pub(crate) fn is_run(name: &str, row: &Row, user: User, wrong: &mut Vec<String>) -> bool {
+    let is_run = succeeds_freely(row, user);
+    match row.administrator.filter(|_| !user.is_administrator()) {
+        _ if is_run => {}
+        Some(reason) => println!("not run: {name}: {reason}"),
+        None => wrong.push(format!("the control of {name} failed: the row was not run")),
+    }
+    is_run
+}
+
+/// Makes attempts as users in settings.
+pub(crate) fn are_held<'a>(
+    attempts: impl Iterator<Item = (&'a str, &'a Row)>,
+    users: &[User],
+    settings: &[Setting],
+) {
     let mut wrong = Vec::new();
-    for user in User::all() {
-        for row in rows {
+    for (class, row) in attempts {
+        for user in users {
             let name = format!("{class}, {}, {user:?}", row.name);
-            if let Some(reason) = row.partial.filter(|_| level == Level::Partial) {
-                println!("not held at partial: {name}: {reason}");
+            if !is_run(&name, row, *user, &mut wrong) {
                 continue;
             }
-            if !succeeds_freely(row, user) {
-                match cannot_run(row, user) {
-                    Some(reason) => println!("not run: {name}: {reason}"),
-                    None => wrong.push(format!("the control of {name} failed: the row was not run")),
-                }
-                continue;
-            }
-            let (succeeded, outcome) = succeeds(row, user, level, &[]);
-            if succeeded {
-                wrong.push(format!("{name} succeeded at {level}: {outcome:?}"));
-            } else if level != Level::Full && row.effect.is_some() && outcome.ending == Ending::Exited(0) {
-                // It was not held: it was undone, and is named for that (spec: security §1).
-                let is_named = outcome.notices.iter().any(|notice| {
-                    matches!(notice, Notice::Restored(_) | Notice::Quarantined { .. } | Notice::Ended(_))
-                });
-                if !is_named {
-                    wrong.push(format!("{name} was undone at {level} and is not named: {outcome:?}"));
+            for (level, weaker) in settings {
+                if must_hold(row, *level, weaker) {
+                    let fault = fault(row, *level, &succeeds(row, *user, *level, weaker));
+                    wrong.extend(fault.map(|fault| format!("{name} at {level} {weaker:?} {fault}")));
+                } else {
+                    let reason = row.partial.unwrap_or("it needs a newer Landlock");
+                    println!("not held at {level} {weaker:?}: {name}: {reason}");
                 }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Makes all attempts of a class at a level, as each user.
+fn all_are_held(class: &str, rows: &[Row], level: Level) {
+    let setting: Setting = match level {
+        Level::Full => (level, &[IN_SESSION]),
+        Level::Partial | Level::None => (level, &[]),
+    };
+    are_held(rows.iter().map(|row| (class, row)), &User::all(), &[setting]);
 }

@@ -3,6 +3,7 @@
 use drawloom_sandbox::{Ending, Level, Limits, Protection};
 
 use crate::caches::CACHES;
+use crate::refused_calls::REFUSED_CALLS;
 use crate::rows::{self, Row};
 use crate::succeeds;
 use crate::world::{User, World};
@@ -22,19 +23,29 @@ pub(crate) const FULL: &[(&str, &[Row], &str)] = &[
     ("ipc-namespace", rows::PROCESSES, "message queue"),
     ("uts-namespace", rows::PROCESSES, "name of the machine"),
     ("pid-namespace", rows::KEYS, "arguments of any process"),
+    ("look-after", rows::PROTECTED, "new environment file"),
+    ("not-dumpable", rows::PROCESSES, "memory of the parent"),
     ("seccomp", rows::NETWORK, "io_uring"),
+    ("seccomp", REFUSED_CALLS, "userfaultfd"),
+    ("seccomp", REFUSED_CALLS, "clone3"),
     ("seccomp", rows::NAMESPACES, "new user namespace"),
     ("seccomp", rows::NAMESPACES, "set-user-ID program"),
     ("close-descriptors", rows::TERMINAL, "inherited descriptor"),
     ("limits", rows::FLOODS, "processes"),
     ("limits", rows::FLOODS, "memory in a file without a name"),
+    ("limits", rows::FLOODS, "free space"),
+    ("limits", rows::FLOODS, "output"),
     ("empty-input", rows::TERMINAL, "an input that is not empty"),
     ("seccomp", rows::TERMINAL, "request to type into a terminal"),
 ];
 
 /// The same at level *partial*.
 pub(crate) const PARTIAL: &[(&str, &[Row], &str)] = &[
+    ("look-after", rows::PROTECTED, "truncate instructions"),
+    ("look-after", rows::PROTECTED, "new environment file"),
     ("landlock", rows::OUTSIDE, "create"),
+    ("limits", rows::FLOODS, "free space"),
+    ("limits", rows::FLOODS, "output"),
     ("seccomp", rows::NETWORK, "UDP"),
     ("seccomp", rows::NETWORK, "raw Unix socket"),
     ("seccomp", rows::TERMINAL, "request to type into a terminal"),
@@ -50,6 +61,9 @@ type Attempt = fn(&[&str]) -> bool;
 pub(crate) const ALONE: &[(Protection, &str, Attempt)] = &[
     (Protection::NewSession, "terminal of its supervisor, without walls", opens_the_terminal),
     (Protection::DropCapabilities, "capabilities of the administrator", has_capabilities),
+    (Protection::HiddenSystemFiles, "passwords of the machine", reads_passwords),
+    (Protection::ReadOnlyProcesses, "settings of the kernel, without Landlock", changes_kernel),
+    (Protection::NoNewPrivileges, "new privileges, without Landlock and filters", gains_privileges),
     (Protection::Landlock, "create outside, without mounts", creates_outside_without_mounts),
     (Protection::LookAlone, "change instructions and lose the supervisor", change_stays),
 ];
@@ -69,7 +83,9 @@ fn without_a_protection_an_attempt_succeeds() {
     }
     for (protection, attempt, succeeds) in ALONE {
         let omitted = protection.name();
-        if *protection == Protection::DropCapabilities && User::all().len() == 1 {
+        let of_administrator =
+            [Protection::DropCapabilities, Protection::HiddenSystemFiles, Protection::ReadOnlyProcesses];
+        if of_administrator.contains(protection) && !User::Own.is_administrator() {
             println!("not run: without {omitted}: this is not the administrator");
             continue;
         }
@@ -87,6 +103,22 @@ fn opens_the_terminal(omitted: &[&str]) -> bool {
 
 fn has_capabilities(omitted: &[&str]) -> bool {
     lets_through(Level::Full, omitted, rows::PROCESSES, "capabilities")
+}
+
+fn reads_passwords(omitted: &[&str]) -> bool {
+    lets_through(Level::Full, omitted, rows::KEYS, "passwords of the machine")
+}
+
+/// The administrator's files of `/proc` are held by Landlock as well.
+fn changes_kernel(omitted: &[&str]) -> bool {
+    let omitted: Vec<&str> = omitted.iter().copied().chain(["landlock"]).collect();
+    lets_through(Level::Full, &omitted, rows::PROCESSES, "settings of the kernel")
+}
+
+/// Landlock and filters of calls are only for processes without new privileges, and see to that themselves.
+fn gains_privileges(omitted: &[&str]) -> bool {
+    let omitted: Vec<&str> = omitted.iter().copied().chain(["landlock", "seccomp"]).collect();
+    lets_through(Level::Full, &omitted, rows::PROCESSES, "new privileges")
 }
 
 /// In level *full* nothing is left to Landlock alone: it is seen once the mounts are gone.

@@ -15,6 +15,7 @@ use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, PackageCache, Run, W
 use tempfile::TempDir;
 
 use crate::left_out::is_left_out;
+pub(crate) use crate::user::User;
 
 /// Value that no command may learn.
 pub(crate) const SECRET: &str = "s3cret-of-the-owner";
@@ -22,6 +23,9 @@ pub(crate) const SECRET: &str = "s3cret-of-the-owner";
 /// Configuration of the git folders.
 pub(crate) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\thooksPath = \"else\"where/hooks # ours\n\
     [include]\n\tpath = ../elsewhere/\\\nshared ; theirs\n";
+
+/// Bytes of a small `HOME`.
+pub(crate) const SMALL: u64 = 64 << 20;
 
 /// What a command of a test may use: a minute would hide one that hangs.
 pub(crate) fn limits() -> Limits {
@@ -34,37 +38,6 @@ pub(crate) fn lacks(programs: &[&str]) -> bool {
         !["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).is_file())
     };
     is_left_out(&programs.iter().copied().filter(is_missing).collect::<Vec<_>>())
-}
-
-/// Who runs an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum User {
-    /// Whoever runs the tests: in CI the administrator.
-    Own,
-    Nobody,
-}
-
-impl User {
-    /// Users that these tests can be: another one only if they are run by the administrator.
-    pub(crate) fn all() -> Vec<Self> {
-        let own = fs::metadata("/proc/self").unwrap();
-        match std::os::unix::fs::MetadataExt::uid(&own) {
-            0 => vec![Self::Own, Self::Nobody],
-            _ => vec![Self::Own],
-        }
-    }
-
-    pub(crate) fn sleeping_process(self) -> Child {
-        let mut command = Command::new("/bin/sleep");
-        self.apply(command.arg("60"));
-        command.spawn().unwrap()
-    }
-
-    fn apply(self, command: &mut Command) {
-        if self == Self::Nobody {
-            command.uid(65534).gid(65534);
-        }
-    }
 }
 
 /// The program of the suite, where every user can read it.
@@ -266,6 +239,30 @@ impl World {
         command.status().unwrap().success()
     }
 
+    /// Runs a line without walls where `HOME` is small; whether it ended well.
+    pub(crate) fn run_freely_with_small_home(&self, line: &str) -> bool {
+        let within = format!(r#"exec "$ATTEMPT" with-small-home "$HOME" {SMALL} /bin/sh -c '{line}'"#);
+        self.run_freely(&within)
+    }
+
+    /// Runs a line in the walls of the workspace where `HOME` is small.
+    pub(crate) fn run_with_small_home(
+        &self,
+        line: &str,
+        level: Level,
+        limits: Limits,
+        weaker: &[&str],
+    ) -> Result<Outcome, String> {
+        let line = CommandLine::Shell(line.to_owned());
+        let supervisor = self.program("supervise", line, level, self.walls(limits), weaker);
+        let mut command = Command::new(program());
+        command.arg("with-small-home").arg(self.path("home/sandbox/this")).arg(SMALL.to_string());
+        command.arg(supervisor.get_program()).args(supervisor.get_args());
+        command.env("OUTSIDE", self.path("outside")).stdin(Stdio::null());
+        self.user.apply(&mut command);
+        outcome(&command.output().unwrap())
+    }
+
     /// Walls of the workspace.
     pub(crate) fn walls(&self, limits: Limits) -> Walls {
         let mut walls = Walls::around(&self.path("root"), &self.path("home/sandbox/this"));
@@ -340,9 +337,7 @@ impl World {
         command.args(["-m", "/bin/sh", "-c", mount]).arg(self.path("root"));
         command.arg(supervisor.get_program()).args(supervisor.get_args());
         command.env("OUTSIDE", self.path("outside")).stdin(Stdio::null());
-        let output = command.output().unwrap();
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+        outcome(&command.output().unwrap())
     }
 
     pub(crate) fn supervise(
@@ -352,9 +347,7 @@ impl World {
         walls: Walls,
         omitted: &[&str],
     ) -> Result<Outcome, String> {
-        let output = self.program_with("supervise", command, level, walls, omitted);
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+        outcome(&self.program_with("supervise", command, level, walls, omitted))
     }
 
     /// Runs the program of the suite on a line, in another way than to its end.
@@ -384,8 +377,7 @@ impl World {
     pub(crate) fn supervise_at_terminal(&self, line: &str, level: Level, omitted: &[&str]) -> Outcome {
         let command = CommandLine::Shell(line.to_owned());
         let walls = self.walls(Limits::default());
-        let output = self.program_with("supervise-at-terminal", command, level, walls, omitted);
-        serde_json::from_slice::<Result<Outcome, String>>(&output.stdout).unwrap().unwrap()
+        outcome(&self.program_with("supervise-at-terminal", command, level, walls, omitted)).unwrap()
     }
 
     /// The program of the suite with commands in sessions.
@@ -413,9 +405,7 @@ impl World {
         let caches = serde_json::to_string(&[self.cache()]).unwrap();
         let more: Vec<&str> = [caches.as_str()].into_iter().chain(weaker.iter().copied()).collect();
         let line = CommandLine::Shell(line.to_owned());
-        let output = self.program_with("supervise-with-caches", line, level, self.walls(limits), &more);
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+        outcome(&self.program_with("supervise-with-caches", line, level, self.walls(limits), &more))
     }
 
     fn program(&self, way: &str, command: CommandLine, level: Level, walls: Walls, more: &[&str]) -> Command {
@@ -436,6 +426,12 @@ impl World {
         self.user.apply(&mut command);
         command
     }
+}
+
+/// What the program of the suite says came of a command.
+fn outcome(output: &std::process::Output) -> Result<Outcome, String> {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 impl Drop for World {
