@@ -23,6 +23,7 @@ pub(crate) fn attempt(name: &str) -> bool {
         "environ-of-all" => any_process(|process| fs::read(format!("/proc/{process}/environ")).ok()),
         "arguments-of-all" => any_process(|process| fs::read(format!("/proc/{process}/cmdline")).ok()),
         "xattr" => set_attribute(&target("OUTSIDE")),
+        "truncate" => truncate(&target("OUTSIDE")),
         "tcp" => TcpStream::connect(("127.0.0.1", port("TCP"))).is_ok(),
         "udp" => send_datagram("127.0.0.1", port("UDP")),
         "udp6" => send_datagram("::1", port("UDP6")),
@@ -120,6 +121,17 @@ fn set_attribute(folder: &str) -> bool {
     let path = std::ffi::CString::new(format!("{folder}/file")).unwrap();
     let arguments = [path.as_ptr() as _, c"user.escape".as_ptr() as _, c"x".as_ptr() as _, 1, 0];
     call(libc::SYS_setxattr, arguments) == 0
+}
+
+/// By its name, and opened to read, or to neither read nor write.
+fn truncate(folder: &str) -> bool {
+    let path = std::ffi::CString::new(format!("{folder}/file")).unwrap();
+    // SAFETY: the path lives as long as the calls.
+    unsafe {
+        let opened =
+            [libc::O_RDONLY, libc::O_ACCMODE].map(|access| libc::open(path.as_ptr(), access | libc::O_TRUNC));
+        libc::truncate(path.as_ptr(), 0) == 0 || opened.iter().any(|opened| *opened >= 0)
+    }
 }
 
 fn send_datagram(host: &str, port: u16) -> bool {

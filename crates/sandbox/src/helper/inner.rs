@@ -122,8 +122,12 @@ fn restrict(
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
     }
     if protections.has(Protection::Seccomp) {
-        let holds_signals = request.level == Level::Full || version >= landlock::SIGNALS;
-        seccomp::restrict(request.level, request.walls.network, guarded, holds_signals)?;
+        let hold = |since| request.level == Level::Full || version >= since;
+        let others = seccomp::OtherWalls {
+            hold_signals: hold(landlock::SIGNALS),
+            hold_truncation: hold(landlock::TRUNCATION),
+        };
+        seccomp::restrict(request.level, request.walls.network, guarded, others)?;
     }
     Ok(())
 }

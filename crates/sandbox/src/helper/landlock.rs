@@ -19,6 +19,8 @@ use crate::walls::{Network, RootAccess, Walls};
 /// Version of the interface that has every right that level *full* needs: truncation, device calls, scopes of signals
 /// and of abstract sockets.
 pub(crate) const NEEDED: u32 = 6;
+/// Version from which on it is held to empty a file without a right to write it.
+pub(super) const TRUNCATION: u32 = 3;
 /// Version from which on signals to processes outside are held.
 pub(super) const SIGNALS: u32 = 6;
 /// Version from which on sockets in folders are held, too.

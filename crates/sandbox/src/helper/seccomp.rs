@@ -112,13 +112,21 @@ const NEW_TIME: u64 = 0x80;
 /// Families of sockets that stay: within the machine, IP in a network namespace of its own, questions to the kernel.
 const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
+/// What other walls hold.
+pub(super) struct OtherWalls {
+    /// Signals to everybody outside.
+    pub(super) hold_signals: bool,
+    /// Emptying a file without opening it to write.
+    pub(super) hold_truncation: bool,
+}
+
 /// Installs the filters, for this process and all it starts. `guarded` are processes that must not be ended, for what is
-/// done after a command; `holds_signals` says whether another wall keeps signals from everybody outside.
+/// done after a command.
 pub(super) fn restrict(
     level: Level,
     network: Network,
     guarded: &[Pid],
-    holds_signals: bool,
+    others: OtherWalls,
 ) -> Result<(), Failure> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
     let mut denied = denied(level, network)?;
@@ -126,9 +134,12 @@ pub(super) fn restrict(
     let mut unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
     if level != Level::Full {
         guard(&mut denied, guarded)?;
-        if !holds_signals {
+        if !others.hold_signals {
             no_indirect_signals(&mut denied, &mut unknown)?;
         }
+    }
+    if !others.hold_truncation {
+        no_truncation(&mut denied, &mut unknown)?;
     }
     let denied = program(denied, libc::EPERM, architecture)?;
     let unknown = program(unknown, libc::ENOSYS, architecture)?;
@@ -297,6 +308,27 @@ fn no_indirect_signals(denied: &mut Rules, unknown: &mut Rules) -> Result<(), Fa
     denied.entry(libc::SYS_ioctl).or_default().extend([is(FILE_SET_OWNER)?, is(SOCKET_SET_OWNER)?]);
     Ok(())
 }
+
+/// Ways to empty a file that is not opened to write: by its name, and by what is opened to read, or to neither read nor
+/// write.
+fn no_truncation(denied: &mut Rules, unknown: &mut Rules) -> Result<(), Failure> {
+    denied.insert(libc::SYS_truncate, Vec::new());
+    // Its flags lie in memory; programs then use `openat`.
+    unknown.insert(libc::SYS_openat2, Vec::new());
+    let emptied = u64::from(libc::O_TRUNC.unsigned_abs());
+    let access = u64::from(libc::O_ACCMODE.unsigned_abs());
+    for (call, flags) in OPENING {
+        let is = |value| rule(vec![condition(*flags, SeccompCmpOp::MaskedEq(emptied | access), value)?]);
+        denied.insert(*call, vec![is(emptied)?, is(emptied | access)?]);
+    }
+    Ok(())
+}
+
+/// Calls that open a file, with the argument that is their flags.
+#[cfg(target_arch = "x86_64")]
+const OPENING: &[(i64, u8)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPENING: &[(i64, u8)] = &[(libc::SYS_openat, 2)];
 
 /// `F_SETOWN`, `F_SETOWN_EX`, `FIOSETOWN`, `SIOCSPGRP`.
 const SET_OWNER: u64 = 8;

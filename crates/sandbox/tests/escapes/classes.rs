@@ -1,13 +1,13 @@
 //! Each class of attempts at each level.
 
-use drawloom_sandbox::Level;
+use drawloom_sandbox::{Ending, Level};
 
 use crate::answering::ANSWERING;
 use crate::further_roots::READ_ONLY;
 use crate::matrix::every_attempt;
 use crate::refused_calls::REFUSED_CALLS;
 use crate::rows;
-use crate::world::User;
+use crate::world::{User, World, limits};
 use crate::{all_are_held, are_held};
 
 #[test]
@@ -153,6 +153,14 @@ fn older_kernels_hold_files_and_network_at_partial() {
     ];
     let attempts = classes.into_iter().flat_map(|(class, rows)| rows.iter().map(move |row| (class, row)));
     are_held(attempts, &User::all(), &[(Level::Partial, &["landlock=2"]), (Level::Partial, &["landlock=7"])]);
+}
+
+#[test]
+fn on_an_older_kernel_a_command_empties_what_it_opens_to_write() {
+    let world = World::new(User::Own);
+    let line = ": > src/main.txt && test ! -s src/main.txt";
+    let outcome = world.run_in_walls(line, Level::Partial, limits(), &["landlock=2"]).unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
 }
 
 /// Every class as the user that a person is. A kernel of 6.8 has this version of Landlock.

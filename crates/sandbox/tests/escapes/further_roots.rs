@@ -23,6 +23,8 @@ pub(crate) const READ_ONLY: &[Row] = &[
     further("make a folder", r#"mkdir "$OUTSIDE/new""#).makes("outside/new"),
     further("append", r#"echo x >> "$OUTSIDE/file""#).changes("outside/file", SECRET),
     further("truncate", r#": > "$OUTSIDE/file""#).changes("outside/file", SECRET),
+    further("empty what is not opened to write", r#""$ATTEMPT" attempt truncate"#)
+        .changes("outside/file", SECRET),
     further("remove", r#"rm "$OUTSIDE/file""#).changes("outside/file", SECRET),
     further("rename in it", r#"mv "$OUTSIDE/file" "$OUTSIDE/other""#).changes("outside/file", SECRET),
     further("rename out of it", r#"mv "$OUTSIDE/file" taken"#).changes("outside/file", SECRET),

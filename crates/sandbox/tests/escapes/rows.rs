@@ -168,6 +168,8 @@ pub(crate) const OUTSIDE: &[Row] = &[
     row("create", r#"mkdir -p "$OUTSIDE"; echo x > "$OUTSIDE/new""#).makes("outside/new"),
     row("append", r#"echo x >> "$OUTSIDE/file""#),
     row("truncate", r#": > "$OUTSIDE/file""#),
+    row("empty what is not opened to write", r#""$ATTEMPT" attempt truncate"#)
+        .changes("outside/file", SECRET),
     row("rename over", r#"echo x > new && mv -f new "$OUTSIDE/file""#),
     row("move away", r#"mv "$OUTSIDE/file" taken"#),
     row("remove", r#"rm "$OUTSIDE/file""#),
