@@ -24,6 +24,10 @@ pub enum Protection {
     CacheLayers,
     /// What looks like credentials in a package cache, and sockets in it, not seen.
     CacheCovers,
+    /// `/dev` with a few devices alone.
+    OwnDevices,
+    /// `/tmp` of the command, or of its session.
+    OwnTemp,
     /// `/proc` of the command's own processes mounted read-only.
     ReadOnlyProcesses,
     /// What not everybody may read of the system's folders, not seen.
@@ -45,7 +49,7 @@ pub enum Protection {
 }
 
 impl Protection {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::NewSession,
         Self::EmptyInput,
         Self::CloseDescriptors,
@@ -58,6 +62,8 @@ impl Protection {
         Self::HiddenDrawloom,
         Self::CacheLayers,
         Self::CacheCovers,
+        Self::OwnDevices,
+        Self::OwnTemp,
         Self::ReadOnlyProcesses,
         Self::HiddenSystemFiles,
         Self::DropCapabilities,
@@ -85,6 +91,8 @@ impl Protection {
             Self::HiddenDrawloom => "hidden-drawloom",
             Self::CacheLayers => "cache-layers",
             Self::CacheCovers => "cache-covers",
+            Self::OwnDevices => "own-devices",
+            Self::OwnTemp => "own-temp",
             Self::ReadOnlyProcesses => "read-only-processes",
             Self::HiddenSystemFiles => "hidden-system-files",
             Self::DropCapabilities => "drop-capabilities",

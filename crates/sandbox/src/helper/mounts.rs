@@ -58,6 +58,12 @@ pub(super) fn build(
         true => None,
         false => Some(source(Path::new("/proc"), MountAccess::ReadWrite)?),
     };
+    let of_host = |own, path: &str| match protections.has(own) {
+        true => Ok(None),
+        false => source(Path::new(path), MountAccess::Device).map(|source| Some(source.copy)),
+    };
+    let (host_temp, host_devices) =
+        (of_host(Protection::OwnTemp, "/tmp")?, of_host(Protection::OwnDevices, "/dev")?);
 
     let root = memory_folder(ROOT_BYTES, "755").step("root in memory")?;
     let base = ["/tmp", "/run", "/usr"].into_iter().find(|base| Path::new(base).is_dir());
@@ -65,7 +71,7 @@ pub(super) fn build(
     attach(&root, &base).step("root in memory")?;
 
     let (temp, caches) = session.map(|session| (session.temp, session.caches)).unzip();
-    folders(&root, temp, request)?;
+    folders(&root, host_temp.or(temp), request)?;
     for source in &sources {
         let place = make_place(&root, below(&source.path), source.kind);
         let place = place.step(&format!("place of {}", source.path.display()))?;
@@ -82,14 +88,11 @@ pub(super) fn build(
     if protections.has(Protection::HiddenSystemFiles) {
         hide(&root, &request.hidden)?;
     }
-    let device_folder = memory_folder(ROOT_BYTES, "755").step("/dev")?;
-    let device_place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
-    attach(&device_folder, device_place).step("/dev")?;
-    for (name, device) in devices {
-        let place = make_place(&device_folder, Path::new(name), PlaceKind::File).step("/dev")?;
-        attach(device?.copy, place).step(&format!("/dev/{name}"))?;
+    let place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
+    match host_devices {
+        Some(host) => attach(host, place).step("/dev")?,
+        None => own_devices(place, devices, request)?,
     }
-    device_links(&device_folder, request)?;
     processes(&root, host_processes, request, protections)?;
     if protections.has(Protection::ProtectedMounts) {
         protect(&root, request, protections)?;
@@ -224,6 +227,21 @@ fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
     }
     unlinkat(root, c".empty-file", AtFlags::empty()).step("empty file")?;
     unlinkat(root, c".empty-folder", AtFlags::REMOVEDIR).step("empty folder")
+}
+
+/// Mounts a folder with some devices.
+fn own_devices(
+    place: OwnedFd,
+    devices: [(&str, Result<Source, Failure>); DEVICES.len()],
+    request: &HelperRequest,
+) -> Result<(), Failure> {
+    let folder = memory_folder(ROOT_BYTES, "755").step("/dev")?;
+    attach(&folder, place).step("/dev")?;
+    for (name, device) in devices {
+        let place = make_place(&folder, Path::new(name), PlaceKind::File).step("/dev")?;
+        attach(device?.copy, place).step(&format!("/dev/{name}"))?;
+    }
+    device_links(&folder, request)
 }
 
 fn device_links(devices: &OwnedFd, request: &HelperRequest) -> Result<(), Failure> {

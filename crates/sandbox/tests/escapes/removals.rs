@@ -24,6 +24,8 @@ pub(crate) const FULL: &[(&str, &[Row], &str)] = &[
     ("uts-namespace", rows::PROCESSES, "name of the machine"),
     ("pid-namespace", rows::KEYS, "arguments of any process"),
     ("look-after", rows::PROTECTED, "new environment file"),
+    ("own-temp", rows::OUTSIDE, "in the machine's /tmp"),
+    ("own-devices", rows::TERMINAL, "a terminal of one's own"),
     ("not-dumpable", rows::PROCESSES, "memory of the parent"),
     ("seccomp", rows::NETWORK, "io_uring"),
     ("seccomp", REFUSED_CALLS, "userfaultfd"),

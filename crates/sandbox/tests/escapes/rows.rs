@@ -1,5 +1,7 @@
 //! The attempts, in classes. A new one is a row here.
 
+use std::path::Path;
+
 use drawloom_sandbox::{BoundedOutput, Ending, Limits, Notice, Outcome};
 
 use crate::world::{SECRET, SMALL, World};
@@ -164,6 +166,12 @@ pub(crate) const KEYS: &[Row] = &[
     row("files of the owner's home", r#"ls "$OWNER_HOME" | grep -q loom"#),
 ];
 
+/// Whether a file was made in `/tmp` beside the world's folder, which is removed.
+fn takes_from_temp(world: &World) -> bool {
+    let name = format!("{}.new", world.path("").file_name().unwrap().to_string_lossy());
+    std::fs::remove_file(Path::new("/tmp").join(name)).is_ok()
+}
+
 pub(crate) const OUTSIDE: &[Row] = &[
     row("create", r#"mkdir -p "$OUTSIDE"; echo x > "$OUTSIDE/new""#).makes("outside/new"),
     row("append", r#"echo x >> "$OUTSIDE/file""#),
@@ -173,6 +181,7 @@ pub(crate) const OUTSIDE: &[Row] = &[
     row("rename over", r#"echo x > new && mv -f new "$OUTSIDE/file""#),
     row("move away", r#"mv "$OUTSIDE/file" taken"#),
     row("remove", r#"rm "$OUTSIDE/file""#),
+    row("in the machine's /tmp", r#"echo x > "/tmp/${BASE##*/}.new""#).seen_by(takes_from_temp),
     row("make a folder", r#"mkdir -p "$OUTSIDE/new""#).makes("outside/new"),
     row("hard link in the root", r#"ln "$OUTSIDE/file" link && echo x >> link"#),
     row("symbolic link in the root", r#"ln -s "$OUTSIDE/file" link && echo x >> link"#),
@@ -427,6 +436,7 @@ pub(crate) const TERMINAL: &[Row] = &[
     row("input of the supervisor", "grep -q s3cret"),
     row("an input that is not empty", "! test -c /proc/self/fd/0"),
     row("request to type into a terminal", r#""$ATTEMPT" attempt terminal-request"#),
+    row("a terminal of one's own", ": < /dev/ptmx"),
     row("typing into a terminal", r#""$ATTEMPT" attempt type-into-terminal"#)
         .by_administrator(NEEDS_CAPABILITIES),
 ];
