@@ -127,7 +127,7 @@ fn restrict(
             hold_signals: hold(landlock::SIGNALS),
             hold_truncation: hold(landlock::TRUNCATION),
         };
-        seccomp::restrict(request.level, request.walls.network, guarded, others)?;
+        seccomp::restrict(request.level, request.walls.network, guarded, &others)?;
     }
     Ok(())
 }

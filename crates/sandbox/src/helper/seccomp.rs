@@ -126,7 +126,7 @@ pub(super) fn restrict(
     level: Level,
     network: Network,
     guarded: &[Pid],
-    others: OtherWalls,
+    others: &OtherWalls,
 ) -> Result<(), Failure> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH).step("seccomp")?;
     let mut denied = denied(level, network)?;
