@@ -104,8 +104,7 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
     // Whoever connects may say anything: the looks after that are from outside.
     let looks = nodes(&world).into_iter().filter(|node| node["author"] == "process");
     let trust: Vec<Value> = looks.map(|node| node["trust"].clone()).collect();
-    assert_ne!(trust[0], "outside", "before a connection");
-    assert_eq!(trust[1..], ["outside", "outside"]);
+    assert_eq!(trust, ["workspace", "workspace", "outside", "outside"], "before a connection and after it");
 }
 
 #[test]
