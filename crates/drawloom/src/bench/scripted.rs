@@ -68,8 +68,8 @@ impl Scripted {
             match event["event"].as_str() {
                 Some("call") => called = Instant::now(),
                 Some("result") => times.push(called.elapsed()),
-                Some(_) => {}
-                None => tree = event["tree"].as_str().unwrap_or_default().to_owned(),
+                Some("finished") => tree = event["tree"].as_str().unwrap_or_default().to_owned(),
+                _ => {}
             }
         }
         ended(chat)?;
