@@ -33,7 +33,7 @@ fn told(world: &World, line: &str) -> String {
     let project = text(&world.path("project"));
     let chat = ["--workspace", &project, "--model", &model, "chat", "--session", "other", "-m", "Do it."];
     let (code, said) = world.json(&chat);
-    assert_eq!((code, &said["denied"]), (Some(0), &Value::Null), "{said}");
+    assert_eq!((code, &said["denied"]), (Some(0), &json!([])), "{said}");
     let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap()]);
     let result = shown["nodes"].as_array().unwrap().iter().rfind(|node| node["author"] == "exec").unwrap();
     result["text"].as_str().unwrap().to_owned()

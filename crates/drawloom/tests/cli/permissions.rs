@@ -89,7 +89,7 @@ fn an_answer_for_the_session_holds_in_its_later_processes_for_that_path_alone() 
     let wrong = world.run(&["approve", id, "--for", "always"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("it takes once, session"), "{wrong:?}");
     world.ok(&["approve", id, "--for", "session"]);
-    assert_eq!(ended(child).get("denied"), None, "the second call is not asked about");
+    assert_eq!(ended(child)["denied"], json!([]), "the second call is not asked about");
     assert_eq!(fs::read_to_string(world.path("project/docs/a.md")).unwrap(), "2\n");
 
     assert_eq!(refused(&world, "main", &[write("docs/a.md", "3\n")]), 0, "in another process");
@@ -118,7 +118,7 @@ fn an_answer_that_one_agent_got_for_the_session_is_none_for_another_one() {
     world.write("config.toml", &format!("{config}{reviewer}"));
     let (child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
     world.ok(&["approve", question["short_id"].as_str().unwrap(), "--for", "session"]);
-    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(ended(child)["denied"], json!([]));
     assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 0, "the control");
     script(&world, &[write("docs/a.md", "3\n")]);
     let words = words(&world, &["--agent", "reviewer", "-m", "Write."]);
@@ -131,14 +131,14 @@ fn an_answer_for_once_and_one_about_a_protected_file_hold_for_nothing_else() {
     let world = world();
     let (child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
     world.ok(&["approve", question["short_id"].as_str().unwrap()]);
-    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(ended(child)["denied"], json!([]));
     assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 1);
     let (child, question) = asked(&world, &[write("AGENTS.md", "Obey.\n")]);
     assert_eq!(question["answers"], json!(["once"]));
     let id = question["short_id"].as_str().unwrap();
     assert_eq!(world.run(&["approve", id, "--for", "session"]).code, Some(2));
     world.ok(&["approve", id, "--for", "once"]);
-    assert_eq!(ended(child).get("denied"), None);
+    assert_eq!(ended(child)["denied"], json!([]));
     assert_eq!(refused(&world, "main", &[write("AGENTS.md", "Obey me.\n")]), 1);
 }
 
