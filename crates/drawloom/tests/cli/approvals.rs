@@ -86,6 +86,12 @@ fn a_question_is_answered_with_no_from_another_process() {
     assert!(terminal.contents().contains("; the limit of a day is $0.05"), "{}", terminal.contents());
     terminal.at_prompt();
     assert!(server.asked.lock().unwrap().is_empty());
+    let (_, session) = world.json(&["sessions", "show", "main"]);
+    let (_, shown) = world.json(&["tree", "show", session["tree"].as_str().unwrap()]);
+    let said = shown["nodes"].as_array().unwrap().iter().find(|node| node["text"] == "hi").unwrap();
+    let remark = said["annotations"][0]["text"].as_str().unwrap();
+    assert!(remark.starts_with("this request may cost up to $0.1"), "{remark}");
+    assert!(remark.contains("? denied by process ") && remark.ends_with(": not today"), "{remark}");
     // The control: a yes the next time.
     terminal.types("hi again\r");
     terminal.until("the second question", |terminal| {
