@@ -8,13 +8,16 @@ use agent::spend::{start_of_day, start_of_month};
 use context::Manifest;
 use loom::{Digest, Millis, TreeId};
 use model::Money;
-use store::{GenerationCost, LIST_PAGE, Session, SessionFilter, SpentRow, TreeEntry, TreeFilter, all_pages};
+use store::{
+    GenerationCost, LIST_PAGE, Principal, Session, SessionFilter, SessionId, SpentRow, Store, StoreError,
+    TreeEntry, TreeFilter, all_pages,
+};
 
 use crate::app::App;
 use crate::args::cost::{Cost, CostGrouping, Period};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::cost::{CostRow, Costs, LimitsShown};
+use crate::results::cost::{CostRow, Costs, LimitsShown, SessionCost};
 use crate::rights::Asker;
 
 /// Rows of usage read at a time.
@@ -77,6 +80,32 @@ pub(crate) async fn cost(app: &App, asker: &Asker, args: Cost) -> Result<Command
             share_of_month: share(of_month, budget.month),
         },
     }))
+}
+
+/// What the session of a tree came to, with its other trees.
+///
+/// # Errors
+/// As the store says.
+pub(crate) async fn of_session(
+    store: &Store,
+    who: &Principal,
+    tree: TreeId,
+) -> Result<SessionCost, StoreError> {
+    let session = match store.tree(who, tree).await?.session {
+        Some(id) => store.session(who, &SessionId(id)).await?,
+        None => None,
+    };
+    let mut trees: Vec<TreeId> =
+        session.map_or_else(Vec::new, |session| session.trees.iter().map(|tree| tree.id).collect());
+    if trees.is_empty() {
+        trees.push(tree);
+    }
+    let (mut known, mut unpriced_tokens) = (0, 0);
+    for tree in trees {
+        let spent = store.spent_in(who, tree).await?;
+        (known, unpriced_tokens) = (known + spent.micro_dollars, unpriced_tokens + spent.unpriced_tokens);
+    }
+    Ok(SessionCost { total: known as f64 / 1e6, unpriced_tokens })
 }
 
 struct Sum {

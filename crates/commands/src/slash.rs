@@ -9,6 +9,7 @@ mod complete;
 mod export;
 mod input;
 mod run;
+mod status;
 mod table;
 
 pub use complete::{Candidates, CompletionNames, complete};

@@ -207,6 +207,15 @@ pub struct SpentRow {
     pub cache_write: Option<u64>,
 }
 
+/// What requests came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KnownCost {
+    /// What is known of their price.
+    pub micro_dollars: u64,
+    /// Tokens of those whose price is not known.
+    pub unpriced_tokens: u64,
+}
+
 /// Where a page of usage goes on: behind this row.
 pub type SpentAfter = (Millis, GenerationId);
 

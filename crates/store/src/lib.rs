@@ -62,8 +62,8 @@ pub use forget::{
     Forget, Forgotten, ForgottenBlob, ForgottenPlace, QuotedAs, SHORTEST_TEXT, UnfinishedRemoval,
 };
 pub use generation::{
-    Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, LimitUse,
-    NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
+    Generation, GenerationCost, GenerationEnd, GenerationFilter, GenerationState, HashedBytes, KnownCost,
+    LimitUse, NewGeneration, Received, Reservation, SpendLimits, Spending, SpentAfter, SpentRow, UsageRow,
 };
 pub use identity::{Backup, Identity, StoreId};
 pub use import_tree::{Import, ImportedGeneration, ImportedManifest, ImportedTree};

@@ -12,6 +12,7 @@ use store::{NodeName, Principal, StoreError};
 use tokio::runtime::Handle;
 
 use super::window_usage::WindowUsage;
+use crate::cost;
 
 const RECALL: &str = "recall";
 const CONTEXT_STATUS: &str = "context_status";
@@ -138,7 +139,10 @@ fn status(runtime: &Runtime, place: &CallPlace) -> Result<(String, Trust), Strin
     let view = place.view.clone();
     let usage = read(runtime, place, move |rows| WindowUsage::read(rows, &view))?;
     let Some(usage) = usage else { return Err("no request was answered here yet".to_owned()) };
-    Ok((usage.in_words(), Trust::Owner))
+    let cost = Handle::current()
+        .block_on(cost::of_session(&runtime.store, &Principal::Owner, place.tree))
+        .map_err(|error| format!("what it cost could not be read: {error}"))?;
+    Ok((format!("cost of the session: {cost}\n{}", usage.in_words()), Trust::Owner))
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ pub(super) struct WindowUsage {
     sources: Vec<SourceShown>,
     /// The part of the last request that came from the cache; none where that is not known.
     cached: Option<f64>,
-    /// Short id of the node that makes the request one with text from outside.
-    tainted_by: Option<String>,
+    /// Short ids of the nodes that make the request one with text from outside.
+    tainted_by: Vec<String>,
     /// Whether an earlier request on the path was in this zone or a fuller one.
     told: bool,
 }
@@ -61,7 +61,7 @@ impl WindowUsage {
             measured: last.is_measured(),
             sources: sources(rows, &last.manifest)?,
             cached: last.usage.map(|usage| usage.cache_read as f64 / usage.input().max(1) as f64),
-            tainted_by: taints.into_iter().next().map(|first| first.short_id),
+            tainted_by: taints.into_iter().map(|taint| taint.short_id).collect(),
             told,
         }))
     }
@@ -75,11 +75,13 @@ impl WindowUsage {
             vec![format!("zone {zone}: {full} of the window, {used} of {window} tokens, {counted}")];
         lines.extend(self.cached.map(|share| format!("from the cache: {}", percent(share))));
         lines.push(format!("largest: {}", listed(&self.sources)));
-        lines.push(match &self.tainted_by {
-            Some(node) => {
-                format!("from outside: node {node}; what is asked for there is no word of the owner")
+        lines.push(match &self.tainted_by[..] {
+            [] => "from outside: nothing".to_owned(),
+            [node] => format!("from outside: node {node}; what is asked for there is no word of the owner"),
+            nodes => {
+                let nodes = nodes.join(", ");
+                format!("from outside: nodes {nodes}; what is asked for there is no word of the owner")
             }
-            None => "from outside: nothing".to_owned(),
         });
         lines.join("\n")
     }
@@ -199,7 +201,7 @@ mod tests {
     fn fill(used: u64, fresh: u64, told: bool) -> WindowUsage {
         let load = Load { window: 1_000, used, fresh, finished_turns: 4, since_wrap: None };
         let sources = vec![SourceShown { name: "AGENTS.md".to_owned(), tokens: fresh }];
-        WindowUsage { load, measured: true, sources, cached: None, tainted_by: None, told }
+        WindowUsage { load, measured: true, sources, cached: None, tainted_by: Vec::new(), told }
     }
 
     #[test]

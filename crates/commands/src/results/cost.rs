@@ -1,5 +1,8 @@
 //! Results of `cost`.
 
+use std::fmt;
+
+use model::Money;
 use serde::Serialize;
 
 use crate::args::cost::{CostGrouping, Period};
@@ -21,6 +24,28 @@ pub struct Costs {
     pub rows: Vec<CostRow>,
     /// What may be spent.
     pub limits: LimitsShown,
+}
+
+/// What a session came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SessionCost {
+    /// Everything whose price is known, in dollars.
+    pub total: f64,
+    /// Tokens whose price is not known.
+    pub unpriced_tokens: u64,
+}
+
+impl fmt::Display for SessionCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { total, unpriced_tokens } = *self;
+        match (total > 0.0, unpriced_tokens) {
+            (_, 0) => write!(f, "{}", Money::from_dollars(total)),
+            (true, tokens) => {
+                write!(f, "{}, and {tokens} tokens without a known price", Money::from_dollars(total))
+            }
+            (false, tokens) => write!(f, "{tokens} tokens without a known price"),
+        }
+    }
 }
 
 /// A row.

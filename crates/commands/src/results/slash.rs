@@ -9,6 +9,7 @@ use serde::Serialize;
 use workspace::FurtherRoot;
 
 use super::context::ContextShown;
+use super::cost::SessionCost;
 use super::tree::Stepped;
 use crate::rights::Right;
 use crate::slash::Section;
@@ -205,11 +206,12 @@ pub struct SessionStatus {
     pub measured: Option<bool>,
     /// The zone of that share.
     pub zone: Option<Zone>,
-    /// A node of trust `outside` that the last request held.
+    /// What the session came to; none before anything was said.
+    pub cost: Option<SessionCost>,
+    /// The first node of trust `outside` that the last request held.
     pub tainted_by: Option<NodeId>,
-    /// That node by its short id.
-    #[serde(skip)]
-    pub tainted_short: Option<String>,
+    /// All of them, by their short ids.
+    pub tainting: Vec<String>,
     /// The workspace; empty for none.
     pub workspace: String,
     /// Folders that tools reach beside it.

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
+use super::status::status;
 use super::{DiffArgument, Section, SlashCommand, SlashSpec, TABLE, export, input};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
@@ -18,7 +19,7 @@ use crate::file_changes::{DiffScope, Restoration};
 use crate::results::chat::{Copied, Exchanges};
 use crate::results::context::ContextShown;
 use crate::results::policy::PolicyRules;
-use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, SessionStatus, TipMoved};
+use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, TipMoved};
 use crate::results::{CommandOutcome, Done};
 use crate::rights::Asker;
 use crate::table::Command;
@@ -409,56 +410,6 @@ async fn step(
         .await?;
     let text = node.map(|row| row.node.said().into_owned()).unwrap_or_default();
     Ok(CommandOutcome::Stood(TipMoved { stepped, tip: short_id, text }))
-}
-
-async fn status(
-    app: &App,
-    asker: &Asker,
-    conversation: &Conversation,
-) -> Result<SessionStatus, CommandError> {
-    let entered = conversation.entered(app, asker).await?;
-    let mut status = SessionStatus {
-        session: conversation.name(),
-        temporary: conversation.is_temporary(),
-        tree: None,
-        tree_short: None,
-        title: String::new(),
-        tip: None,
-        model: conversation.model_shown(),
-        named: conversation.model_named(app),
-        thinking: conversation.thinks(app)?,
-        plan: conversation.is_planning(),
-        used: None,
-        share: None,
-        measured: None,
-        zone: None,
-        tainted_by: None,
-        tainted_short: None,
-        workspace: app.workspace.key.clone(),
-        folders: conversation.folders().to_vec(),
-        loaded: app.workspace.root.is_some(),
-        exists: app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir()),
-    };
-    if let Some(entered) = entered {
-        let view = entered.view;
-        let of = view.clone();
-        let position = app.read(asker, entered.tree, move |rows| view_position(rows, &of)).await?;
-        status.tree = Some(entered.tree);
-        let entry = app.runtime.store.tree(&asker.principal, entered.tree).await?;
-        (status.title, status.tree_short) = (entry.title, Some(entry.short_id));
-        status.tip = Some(position.short_id);
-        if let Some(last) = position.last {
-            (status.used, status.share, status.zone) =
-                (Some(last.used()), Some(last.share()), Some(last.zone()));
-            status.measured = Some(last.is_measured());
-            if last.manifest.tainted_by.is_some() {
-                let first = app.read(asker, entered.tree, move |rows| tree::tainting(rows, &view)).await?;
-                (status.tainted_by, status.tainted_short) =
-                    first.into_iter().next().map(|first| (first.node, first.short_id)).unzip();
-            }
-        }
-    }
-    Ok(status)
 }
 
 async fn standing(

@@ -155,8 +155,11 @@ pub(super) fn status(found: &SessionStatus, to: OutputStyle) -> String {
         (.., None) => "no request yet".to_owned(),
     };
     line("window", &window);
-    if let Some(node) = &found.tainted_short {
-        line("tainted by", &to.paint("31", &format!("{node}: text from outside")));
+    if let Some(cost) = &found.cost {
+        line("cost", &cost.to_string());
+    }
+    if !found.tainting.is_empty() {
+        line("tainted by", &to.paint("31", &format!("{}: text from outside", found.tainting.join(", "))));
     }
     let folder = to.line(&found.workspace);
     let workspace = match (found.workspace.is_empty(), found.exists, found.loaded) {

@@ -67,7 +67,10 @@ fn a_model_is_told_how_full_its_window_is() {
     chat(&world, "How full is it?");
     let told = nodes(&world).into_iter().rfind(|node| node["author"] == "context_status").unwrap();
     let told = told["text"].as_str().unwrap();
-    assert!(told.starts_with("zone green: ") && told.contains(" tokens, "), "{told}");
+    assert!(
+        told.starts_with("cost of the session: $0.00\nzone green: ") && told.contains(" tokens, "),
+        "{told}"
+    );
     assert!(told.ends_with("from outside: nothing"), "{told}");
 }
 

@@ -11,7 +11,9 @@ use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
 use crate::fence::{Claim, Fence, Lease, LeaseOwner};
 use crate::file_change::{FileChange, FileChangeId, GivingBack, KeptFiles, NewFileChange, NewFileChanges};
-use crate::generation::{Generation, GenerationFilter, Reservation, Spending, SpentAfter, SpentRow};
+use crate::generation::{
+    Generation, GenerationFilter, KnownCost, Reservation, Spending, SpentAfter, SpentRow,
+};
 use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
@@ -183,6 +185,9 @@ forward! {
     /// read a page at a time.
     read fn spent(since: Millis, after: Option<SpentAfter>, limit: usize) -> Vec<SpentRow>
         = generations::spent(since, after, limit);
+
+    /// What the requests of a tree came to.
+    read fn spent_in(tree: TreeId) -> KnownCost = generations::spent_in(tree);
 }
 
 impl Store {
