@@ -91,6 +91,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
         paths = paths.or_here();
     }
+    egress::record_to(paths.home.join(store::home::EGRESS));
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
         Command::Policy(command) if command.changes_rules() => {
@@ -123,7 +124,6 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
         Command::Doctor(arguments) => doctor::examine(arguments.quick, &paths, &layers)?,
         Command::Restore(arguments) => restore(&arguments, &paths, &layers, output.quiet)?,
         command => {
-            egress::write_down_in(paths.home.join(store::home::EGRESS));
             let layers = with_closed_keys(&paths, layers, &flags, &Terminal::new(output.quiet, verbose));
             let (layers, was_set_up) = match model {
                 None => first_run(&paths, layers, output, verbose)?,

@@ -138,6 +138,10 @@ fn refused(error: &SandboxError) -> CommandError {
     let message = one_line(&error.to_string()).into_owned();
     match error {
         SandboxError::Program { .. } => CommandError::not_found("such command:", &message, "check its name"),
+        SandboxError::Touches { .. } => CommandError::usage(
+            message,
+            "--touches takes protected files and folders, as AGENTS.md or .github/workflows",
+        ),
         SandboxError::Directory(_) | SandboxError::Path { .. } => {
             CommandError::refused("outside", message, "name a path of the workspace")
         }

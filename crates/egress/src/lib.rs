@@ -36,4 +36,4 @@ pub use proxy::Proxy;
 pub use record::{Purpose, Transfer};
 pub use reqwest::{Error, RequestBuilder, StatusCode, Url, header};
 pub use resolve::Resolve;
-pub use transfer_file::write_down_in;
+pub use transfer_file::record_to;

@@ -9,7 +9,7 @@ use crate::record::{Purpose, Transfer};
 /// Hosts, and refusals, that are told one by one.
 const MOST: usize = 16;
 
-/// Counts of a command's connections, by host.
+/// Counts of a command's connections, by host. Each host is recorded when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct ProxyLog {
     reached: Mutex<BTreeMap<String, Arc<Counts>>>,
@@ -24,18 +24,14 @@ struct Counts {
     received: AtomicU64,
 }
 
-/// One open connection. It is recorded when it is dropped.
-pub(crate) struct Connection {
-    host: String,
-    of_host: Arc<Counts>,
-    own: Counts,
-}
+/// One open connection.
+pub(crate) struct Connection(Arc<Counts>);
 
 impl ProxyLog {
     pub(crate) fn connected(&self, host: String) -> Connection {
-        let of_host = Arc::clone(locked(&self.reached).entry(host.clone()).or_default());
+        let of_host = Arc::clone(locked(&self.reached).entry(host).or_default());
         of_host.connections.fetch_add(1, Ordering::Relaxed);
-        Connection { host, of_host, own: Counts::default() }
+        Connection(of_host)
     }
 
     /// A refusal in words. Of those that differ a bounded number is kept.
@@ -74,23 +70,21 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Connection {
     pub(crate) fn sent(&self, bytes: usize) {
-        for counts in [&self.own, &*self.of_host] {
-            counts.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
+        self.0.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn received(&self, bytes: usize) {
-        for counts in [&self.own, &*self.of_host] {
-            counts.received.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
+        self.0.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
-impl Drop for Connection {
+/// A line for each host: with one for each connection a command could push earlier lines out of the file.
+impl Drop for ProxyLog {
     fn drop(&mut self) {
-        let host = std::mem::take(&mut self.host);
-        let (sent, received) =
-            (self.own.sent.load(Ordering::Relaxed), self.own.received.load(Ordering::Relaxed));
-        drop(Transfer { host, purpose: Purpose::Command, sent: Some(sent), received });
+        for (host, counts) in std::mem::take(&mut *locked(&self.reached)) {
+            let (sent, received) =
+                (counts.sent.load(Ordering::Relaxed), counts.received.load(Ordering::Relaxed));
+            drop(Transfer { host, purpose: Purpose::Command, sent: Some(sent), received });
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::transfer_file::write_down;
+use crate::transfer_file::record;
 
 /// Why a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// One request that was let go, or one connection of a command, with what came of it. It is written down and logged (at level `info`) when it is
+/// One request that was let go, or all connections of a command to one host, with what came of it. It is written down and logged (at level `info`) when it is
 /// dropped; an address without its path, which may hold anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Transfer {
     pub host: String,
     pub purpose: Purpose,
@@ -41,7 +41,7 @@ pub struct Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         let Self { host, purpose, sent, received } = &*self;
-        write_down(self);
+        record(self);
         tracing::info!(%host, why = %purpose, sent, received, "left this machine");
     }
 }

@@ -190,7 +190,7 @@ fn outer(
         Some(quarantine) => {
             let until = Instant::now() + Duration::from_millis(request.walls.limits.time_ms);
             let is_over = || Instant::now() > until;
-            let look = LookBefore::new(request.level, &request.walls, quarantine, is_over);
+            let look = LookBefore::new(request.level, &request.walls, quarantine, &[], is_over);
             let mut look = look.map_err(|error| Failure::new("look", &error))?;
             look.set_running();
             Some((look, quarantine))

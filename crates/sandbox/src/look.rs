@@ -5,7 +5,7 @@
 //! while the command runs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
@@ -34,7 +34,7 @@ pub(crate) struct LookBefore {
 
 impl LookBefore {
     /// Looks, and looks after commands that were killed before. Others that begin or end are waited for until the time
-    /// `is_over`.
+    /// `is_over`; what persons `accepted` in the session is not theirs.
     ///
     /// # Errors
     /// If not all can be looked at: what is not looked at is not protected.
@@ -42,6 +42,7 @@ impl LookBefore {
         level: Level,
         walls: &Walls,
         quarantine: &Path,
+        accepted: &[PathBuf],
         is_over: impl Fn() -> bool,
     ) -> Result<Self, SandboxError> {
         let unrecorded = |error: io::Error| SandboxError::Path {
@@ -54,6 +55,7 @@ impl LookBefore {
             // Their record stays for the next one.
             running.set_running();
         })?;
+        running.accept(&walls.touches, accepted);
         let seen = ProtectedPaths::before(walls)?;
         let mut paths = seen.clone();
         running.retain(&mut paths, walls);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use workspace::protected::NotTouchable;
+
 use crate::level::Level;
 use crate::output::BoundedOutput;
 
@@ -86,6 +88,8 @@ pub enum SandboxError {
     Directory(PathBuf),
     #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]
     Path { path: PathBuf, problem: String },
+    #[error("{} {problem}", path.display())]
+    Touches { path: PathBuf, problem: NotTouchable },
     #[error("port {port} cannot be published: {problem}")]
     Port { port: u16, problem: String },
     #[error("{}", no_network(*.0))]

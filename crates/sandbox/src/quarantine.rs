@@ -87,7 +87,8 @@ impl Quarantine {
         roots: &RootFolders,
     ) {
         let new = after.new_since(before);
-        // A folder of a linked working tree that was there is its owner's, whatever it says by now.
+        // A link would lead what is allowed elsewhere. A folder of a linked working tree that was there is its owner's, whatever
+        // it says by now.
         let allowed = |path: &&PathBuf| {
             (!walls.touches.contains(*path) || path.is_symlink())
                 && !before.worktrees.contains(*path)

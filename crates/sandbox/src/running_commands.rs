@@ -45,7 +45,7 @@ struct FolderRecord {
     folder: PathBuf,
     /// Digests of what was found.
     found: BTreeSet<String>,
-    /// Paths that a person allowed the first command to change.
+    /// Paths that persons allowed commands to change, the first one and those that began since.
     #[serde(with = "crate::path_form")]
     accepted: Vec<PathBuf>,
     kept: Snapshot,
@@ -118,6 +118,8 @@ pub(crate) struct RunningCommands {
     folders: Vec<CommandFolder>,
     /// Records of the commands that run in these folders, around them and below them.
     joined: Vec<FolderRecord>,
+    /// Whether one of these takes more for accepted than was written down.
+    has_accepted: bool,
     /// Held until it has begun: no other command begins or ends meanwhile.
     changing: Option<File>,
     /// Whether it runs, and was not looked after yet.
@@ -145,6 +147,7 @@ impl RunningCommands {
             records: Some(records.clone()),
             folders: Vec::new(),
             joined: Vec::new(),
+            has_accepted: false,
             changing: Some(changing),
             is_running: false,
         };
@@ -240,6 +243,19 @@ impl RunningCommands {
         kept
     }
 
+    /// Takes what a command `touches`, and what persons `accepted` that came since others began which still run, for what was
+    /// there before these.
+    pub(crate) fn accept(&mut self, touches: &[PathBuf], accepted: &[PathBuf]) {
+        for record in &mut self.joined {
+            let came = accepted.iter().filter(|path| !record.kept.keeps(path));
+            let new: BTreeSet<&PathBuf> =
+                touches.iter().chain(came).filter(|path| !record.is_accepted(path)).collect();
+            let new: Vec<PathBuf> = new.into_iter().cloned().collect();
+            self.has_accepted |= !new.is_empty();
+            record.accepted.extend(new);
+        }
+    }
+
     /// Notes what a command found before it begins, for those that begin while it runs, and lets others begin.
     ///
     /// # Errors
@@ -252,7 +268,7 @@ impl RunningCommands {
         for folder in &self.folders {
             let record = match self.joined.iter_mut().find(|record| record.folder == folder.path) {
                 Some(record) => {
-                    if !record.kept.add_missing(kept, |_| true) {
+                    if !record.kept.add_missing(kept, |_| true) && !self.has_accepted {
                         continue;
                     }
                     serde_json::to_vec(record)

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use workspace::RelativePath;
-use workspace::protected::{Protection as PathProtection, ProtectionMatch, holder, touches};
+use workspace::protected::{NotTouchable, check_touch};
 
 use crate::HELPER_ARGUMENT;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
@@ -120,6 +120,12 @@ impl RunScope {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         let session = self.namespaces.iter().flat_map(|namespaces| namespaces.in_order());
         session.chain(self.input.iter().map(AsFd::as_fd)).collect()
+    }
+
+    /// Paths that were accepted until the command begins.
+    fn accepted_before(&self) -> Vec<PathBuf> {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted[..self.accepted_before.min(accepted.len())].to_vec()
     }
 
     fn accepted_meanwhile(&self) -> Vec<PathBuf> {
@@ -246,7 +252,8 @@ impl Sandbox {
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
         let until = Deadline { deadline, cancelled: &scope.cancelled };
         let without_a_start = || Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
-        let look = LookBefore::new(run.level, &walls, &run.quarantine, || until.is_over());
+        let accepted = scope.accepted_before();
+        let look = LookBefore::new(run.level, &walls, &run.quarantine, &accepted, || until.is_over());
         let mut look = match look {
             Err(_) if until.is_over() => return without_a_start(),
             look => look?,
@@ -435,23 +442,9 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         let below = walls.roots.iter().find_map(|root| path.strip_prefix(&root.path).ok());
         let named =
             below.and_then(Path::to_str).and_then(|path| RelativePath::parse(&format!("./{path}")).ok());
-        let problem = match named.as_ref().map(touches) {
-            // Behind a mount nothing is made, and what comes with the folder of it is found by the name of that.
-            Some(ProtectionMatch::Protected(PathProtection::Ask)) => {
-                if path.exists() || named.as_ref().and_then(holder) == named {
-                    continue;
-                }
-                "it is not there: name the protected folder that it is to be in"
-            }
-            // A folder on the way is open anyhow; with it, what it holds would be.
-            Some(ProtectionMatch::Nothing | ProtectionMatch::OnTheWay(_)) => {
-                "it is not protected itself: name the protected path"
-            }
-            Some(ProtectionMatch::Protected(PathProtection::Never)) | None => {
-                "a command may not write it, whoever allows it"
-            }
-        };
-        return Err(SandboxError::Path { path: path.clone(), problem: problem.to_owned() });
+        let problem =
+            named.as_ref().map_or(Err(NotTouchable::Never), |named| check_touch(named, path.exists()));
+        problem.map_err(|problem| SandboxError::Touches { path: path.clone(), problem })?;
     }
     Ok(walls)
 }

@@ -23,7 +23,7 @@ use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, Running
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::terminal::{explicit, one_line};
-use workspace::protected::{self, ProtectionMatch};
+use workspace::protected;
 use workspace::trust::is_instructions;
 use workspace::{AllowedRoots, FileId, FileKind, FileProblem, LinkPolicy, RootedPath};
 
@@ -285,18 +285,8 @@ fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
     if found.as_ref().is_some_and(|found| found.kind == FileKind::Symlink) {
         return Err(format!("{touched} is a link: name in touches the file that it leads to"));
     }
-    match protected::touches(&at.path) {
-        ProtectionMatch::Protected(_) => match protected::holder(&at.path) {
-            Some(holder) if found.is_none() && holder != at.path => {
-                let holder = at.root.shown(&holder);
-                Err(format!("{touched} is not there: name in touches what protects it, {}", holder.display()))
-            }
-            _ => Ok(at.root.path().join(at.path.as_path())),
-        },
-        ProtectionMatch::OnTheWay(_) | ProtectionMatch::Nothing => {
-            Err(format!("{touched} is not protected itself: name in touches the protected path, or nothing"))
-        }
-    }
+    protected::check_touch(&at.path, found.is_some()).map_err(|problem| format!("{touched} {problem}"))?;
+    Ok(at.root.path().join(at.path.as_path()))
 }
 
 /// Commands reach folders by their paths, file tools by what was opened: both have to be the same.

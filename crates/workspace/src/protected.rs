@@ -232,6 +232,38 @@ pub fn touches(path: &RelativePath) -> ProtectionMatch {
     touches_from(path, false)
 }
 
+/// Why no person can let a command write a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTouchable {
+    /// The walls leave it open anyhow, or it is a folder on the way to a protected path.
+    #[error("is not protected itself: name in touches the protected path, or nothing")]
+    NotProtected,
+    #[error("is written by no command, whoever allows it")]
+    Never,
+    /// With the folder it would be open, too.
+    #[error("holds what no command may write: name in touches the paths in it")]
+    HoldsNever,
+    /// Behind its mount nothing is made, and what comes with a folder is found by the name of that.
+    #[error("is not there: name in touches what protects it, {}", .0.as_path().display())]
+    NotThere(RelativePath),
+}
+
+/// Whether a person may let a command write, or make, a path below a root.
+///
+/// # Errors
+/// Why not.
+pub fn check_touch(path: &RelativePath, is_there: bool) -> Result<(), NotTouchable> {
+    match relations(path, false) {
+        (Some(Never), _) => Err(NotTouchable::Never),
+        (None, _) => Err(NotTouchable::NotProtected),
+        (Some(Ask), Some(Never)) => Err(NotTouchable::HoldsNever),
+        (Some(Ask), _) => match holder(path) {
+            Some(holder) if !is_there && holder != *path => Err(NotTouchable::NotThere(holder)),
+            _ => Ok(()),
+        },
+    }
+}
+
 /// The protected path that a path below a root is, or lies below.
 pub fn holder(path: &RelativePath) -> Option<RelativePath> {
     let mut so_far = RelativePath::root();
@@ -250,6 +282,15 @@ pub fn touches_anywhere(path: &RelativePath) -> ProtectionMatch {
 }
 
 fn touches_from(path: &RelativePath, all_are_tops: bool) -> ProtectionMatch {
+    match relations(path, all_are_tops) {
+        (Some(protection), _) => ProtectionMatch::Protected(protection),
+        (None, Some(protection)) => ProtectionMatch::OnTheWay(protection),
+        (None, None) => ProtectionMatch::Nothing,
+    }
+}
+
+/// The strictest row that a path is, or lies below, and the strictest of those that lie below it.
+fn relations(path: &RelativePath, all_are_tops: bool) -> (Option<Protection>, Option<Protection>) {
     let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
     let mut below = None;
     let mut above = None;
@@ -266,11 +307,7 @@ fn touches_from(path: &RelativePath, all_are_tops: bool) -> ProtectionMatch {
             }
         }
     }
-    match (below, above) {
-        (Some(protection), _) => ProtectionMatch::Protected(protection),
-        (None, Some(protection)) => ProtectionMatch::OnTheWay(protection),
-        (None, None) => ProtectionMatch::Nothing,
-    }
+    (below, above)
 }
 
 enum Match {

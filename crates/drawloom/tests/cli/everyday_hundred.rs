@@ -204,3 +204,45 @@ fn a_checkout_that_brings_protected_files_makes_those_that_are_named_and_no_othe
     assert!(undone.status.success(), "{undone:?}");
     assert!(!project.join("CLAUDE.md").exists() && !project.join("new").exists());
 }
+
+#[test]
+fn what_was_allowed_stays_while_a_server_runs_and_later_commands_come() {
+    let mut server = exec("sleep 1000");
+    server["arguments"]["background"] = json!(true);
+    let mut touches = exec("echo theirs > CLAUDE.md");
+    touches["arguments"]["touches"] = json!(["CLAUDE.md"]);
+    let written = json!({"name": "write", "arguments": {"path": "AGENTS.md", "content": "Be brief.\n"}});
+    let world = world(&[
+        calls(&json!([server])),
+        calls(&json!([touches])),
+        calls(&json!([written])),
+        calls(&json!([exec("echo later; echo evil > SOUL.md")])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    let mut chat =
+        world.command(&["--workspace", &text(&project), "chat", "-m", "Work.", "--wait", "120", "--json"]);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answered = String::new();
+    for _ in 0..2 {
+        let asked = loop {
+            let asked = question(&world, &mut chat);
+            if asked["short_id"] != answered.as_str() {
+                break asked;
+            }
+        };
+        answered = asked["short_id"].as_str().unwrap().to_owned();
+        world.ok(&["approve", &answered]);
+    }
+    let said = chat.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(said["text"], "Done.", "{said}");
+    let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap()]);
+    let results = shown["nodes"].as_array().unwrap().iter().filter(|node| node["author"] == "exec");
+    let later = results.last().unwrap()["text"].as_str().unwrap();
+    assert!(later.contains("SOUL.md is protected") && !later.contains("CLAUDE.md is protected"), "{later}");
+    for (name, content) in [("CLAUDE.md", "theirs\n"), ("AGENTS.md", "Be brief.\n")] {
+        assert_eq!(fs::read_to_string(project.join(name)).ok().as_deref(), Some(content), "{later}");
+    }
+    assert!(!project.join("SOUL.md").exists());
+}

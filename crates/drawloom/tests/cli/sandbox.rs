@@ -45,8 +45,18 @@ fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
 #[test]
 fn what_is_allowed_by_name_is_written() {
     let world = world();
-    let missing = world.run(&["sandbox", "--touches", "CLAUDE.md", "--", "true"]);
-    assert!(missing.code == Some(2) && missing.err.contains("CLAUDE.md is not there"), "{missing:?}");
+    let made = world.run(&["sandbox", "--touches", "CLAUDE.md", "--", "sh", "-c", "echo x > CLAUDE.md"]);
+    assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
+    assert!(world.path("here/CLAUDE.md").exists());
+    for (path, why) in [
+        (".idea/new", "is not there: name in touches what protects it, .idea"),
+        ("memory", "holds what no command may write"),
+        (".git/hooks/x", "is written by no command"),
+        ("README", "is not protected itself"),
+    ] {
+        let refused = world.run(&["sandbox", "--touches", path, "--", "true"]);
+        assert!(refused.code == Some(2) && refused.err.contains(why), "{path}: {refused:?}");
+    }
     let run = world.run(&["sandbox", "--touches", "AGENTS.md", "--", "sh", "-c", "echo x > AGENTS.md"]);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     assert_eq!(instructions(&world), "x\n");

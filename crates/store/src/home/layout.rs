@@ -110,7 +110,7 @@ pub const BACKUPS: &str = "backups.json";
 /// Files by which a home is known: no other program's folder holds one of these.
 const OURS_ALONE: [&str; 6] = [DATABASE, STORE_ID, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
 
-/// What left this machine, and what was put aside of it.
+/// What left this machine, and what the gate puts aside of it.
 pub const EGRESS: &str = "egress.jsonl";
 const OLDER_EGRESS: &str = "egress.1.jsonl";
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use workspace::protected::{self, ProtectionMatch};
-use workspace::{AllowedRoots, RootedPath};
+use workspace::protected::{self, NotTouchable};
+use workspace::{AllowedRoots, RootAccess, RootedPath};
 
 use crate::changes::line_name;
 
@@ -19,9 +19,15 @@ pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -
         let line = line.to_lowercase();
         REFUSALS.iter().any(|refusal| line.contains(refusal))
     };
-    let lines = printed.iter().flat_map(|text| text.lines()).filter(is_refusal);
+    let mut lines = printed.iter().flat_map(|text| text.lines()).filter(is_refusal).peekable();
+    // There each word is the name of something protected.
+    let here = directory.to_str().and_then(|directory| roots.place(directory).ok());
+    let here = here.and_then(|here| Some(here.root.shown(&protected::holder(&here.path)?)));
+    let here = here.filter(|_| lines.peek().is_some());
     let words = lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || "\"'`‘’,;()".contains(c)));
-    let paths: BTreeSet<PathBuf> = words.filter_map(|word| held(roots, directory, word)).collect();
+    let leads_elsewhere = |word: &&str| here.is_none() || word.starts_with(['/', '.']);
+    let named = words.filter(leads_elsewhere).filter_map(|word| held(roots, directory, word));
+    let paths: BTreeSet<PathBuf> = named.chain(here.clone()).collect();
     let (of_git, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
         paths.iter().take(NAMED).partition(|path| path.iter().any(|name| name == ".git"));
     let named = |paths: &[&PathBuf]| {
@@ -44,7 +50,7 @@ pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// The protected path that a word names, or one below it, as tools are given it.
+/// The path by which a call may touch what a word names, as tools are given it; in `.git`, which none may touch, that itself.
 fn held(roots: &AllowedRoots, directory: &Path, word: &str) -> Option<PathBuf> {
     let mut named = PathBuf::new();
     for part in directory.join(word.trim_end_matches([':', '.'])).components() {
@@ -55,10 +61,17 @@ fn held(roots: &AllowedRoots, directory: &Path, word: &str) -> Option<PathBuf> {
         }
     }
     let RootedPath { root, path } = roots.place(named.to_str()?).ok()?;
-    // Below one as well: the lock of a configuration of git, a file that an editor writes beside.
-    let is_mounted = path.as_path().ancestors().any(protected::is_mounted);
-    let is_beside = || matches!(protected::touches(&path), ProtectionMatch::Protected(_));
-    (is_mounted || is_beside() && path.as_path().starts_with(".git")).then(|| root.shown(&path))
+    if root.access() == RootAccess::ReadOnly {
+        return None;
+    }
+    let path = match protected::check_touch(&path, named.symlink_metadata().is_ok()) {
+        Ok(()) => path,
+        Err(NotTouchable::NotThere(holder)) => holder,
+        // Below a mount as well: the lock of a configuration of git, a file that an editor writes beside.
+        Err(NotTouchable::Never) if path.as_path().iter().any(|name| name == ".git") => path,
+        Err(_) => return None,
+    };
+    Some(root.shown(&path))
 }
 
 #[cfg(test)]
@@ -94,6 +107,8 @@ mod tests {
             ("", "open AGENTS.md: read-only file system", "touches [\"AGENTS.md\"]"),
             ("sub", "touch: cannot touch '.envrc': Read-only file system", "touches [\"sub/.envrc\"]"),
             ("sub", "touch: cannot touch '../AGENTS.md': Read-only file system", "touches [\"AGENTS.md\"]"),
+            ("", "touch: cannot touch 'skills/new/one': Read-only file system", "touches [\"skills\"]"),
+            ("skills", "touch: cannot touch 'new': Read-only file system", "touches [\"skills\"]"),
         ] {
             let note = noted(directory, line).unwrap();
             assert!(note.contains(told), "{line}: {note}");
@@ -103,6 +118,7 @@ mod tests {
             "cp: cannot create 'x': Read-only file system",
             "AGENTS.md: No such file or directory",
             "/elsewhere/AGENTS.md: Read-only file system",
+            ".drawloom/x: Read-only file system",
         ] {
             assert_eq!(noted("", line), None, "{line}");
         }

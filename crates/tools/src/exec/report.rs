@@ -16,8 +16,8 @@ use crate::tool::ToolScope;
 /// Characters of each output stream that are told.
 pub(crate) const SHOWN: usize = 20_000;
 
-/// How a command ended, what it printed, what it changed, and what there is to know besides: of one that ran in `directory`
-/// and may be run with other paths to touch, which these are.
+/// How a command ended, what it printed, what it changed, and what there is to know besides. With the `directory` that it ran
+/// in also which paths it would have to touch: it may be run so.
 pub(crate) fn told(
     scope: &ToolScope,
     (outcome, directory): (&Outcome, Option<&Path>),
@@ -43,8 +43,10 @@ pub(crate) fn told(
     parts.extend(stream("errors", &outcome.error));
     let files = changed.and_then(ChangedFiles::told_changes);
     parts.extend(files.map(|files| format!("[files]\n{files}")));
-    let printed = || [outcome.standard.text(), outcome.error.text()];
-    let held = directory.and_then(|directory| held::note(&scope.roots, directory, &printed()));
+    // A command that succeeded may print what others said.
+    let standard = if outcome.ending == Ending::Exited(0) { String::new() } else { outcome.standard.text() };
+    let printed = [standard, outcome.error.text()];
+    let held = directory.and_then(|directory| held::note(&scope.roots, directory, &printed));
     let notes = notes(outcome, report);
     let notes: Vec<String> =
         [notes, missed_by_git(&scope.roots, &outcome.notices), held].into_iter().flatten().collect();
@@ -115,7 +117,7 @@ pub(super) fn notice(notice: &Notice) -> String {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {
             format!(
-                "{} is protected: what it made there was moved to {}; the tool write makes it, once its owner saw it",
+                "{} is protected: what it made there was moved to {}; name it in touches to make it, or use write",
                 name(path),
                 name(to)
             )
