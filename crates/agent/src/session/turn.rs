@@ -41,7 +41,7 @@ pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::CallChanges;
 use limits::TurnLimits;
 use next_place::MOVED;
-use outcome::{outcome, with_earlier};
+use outcome::{EarlierAnswer, outcomes};
 
 /// How long a busy session is waited for whose process takes nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +64,6 @@ struct AnswerSite<'a> {
     config: &'a TurnConfig,
     /// The turn, as far as spending goes.
     turn: &'a str,
-    answer_within: Option<Duration>,
     /// Whether what others say meanwhile is theirs.
     hands_back: bool,
 }
@@ -209,15 +208,13 @@ impl Turn<'_> {
                 if let Some(tools) = &config.tools {
                     self.tell_written(tools, tree).await;
                 }
-                let (mut batch, mut answer_within) = (vec![first], None);
+                let mut batch = vec![first];
                 let mut limits = TurnLimits::new(self.runtime.turn_bounds);
                 while !batch.is_empty() {
-                    answer_within =
-                        batch.iter().filter_map(|pending| pending.answer_within).max().max(answer_within);
+                    limits.hear(&batch);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
                     if let Some(written) = self.write(&held, (tree, None), batch).await {
-                        let asked =
-                            AnswerSite { tree, config, turn: spending.turn(), answer_within, hands_back };
+                        let asked = AnswerSite { tree, config, turn: spending.turn(), hands_back };
                         self.answer(&held, &asked, written, &mut limits).await;
                     }
                     let is_stopped = self.cancel.is_cancelled() || held.cancel().is_cancelled();
@@ -378,10 +375,10 @@ impl Turn<'_> {
         mut written: Written,
         limits: &mut TurnLimits,
     ) {
-        let AnswerSite { tree, config, turn, answer_within, hands_back } = *site;
+        let AnswerSite { tree, config, turn, hands_back } = *site;
         let (mut from, mut cost, next) = (written.from, None, NextPlace::default());
-        let mut earlier = None;
-        let mut ended = loop {
+        let mut earlier: Option<EarlierAnswer> = None;
+        let ended = loop {
             let call = Call {
                 who: Principal::Owner,
                 author: written.author.clone(),
@@ -389,7 +386,7 @@ impl Turn<'_> {
                 events: Arc::new(self.log.clone()),
                 // Stopped as well when the session is lost: its result would be refused.
                 cancel: held.cancel(),
-                answer_within,
+                answer_within: limits.answer_within,
                 waited: limits.waited.clone(),
             };
             let request = GenerationRequest {
@@ -414,7 +411,7 @@ impl Turn<'_> {
             }
             let mut generated = match generated {
                 Ok(generated) if generated.error.is_none() => generated,
-                ended => break with_earlier(ended, earlier),
+                ended => break ended,
             };
             let node = generated.nodes.first().map(|node| node.id);
             let Some(registry) = &config.tools else {
@@ -437,7 +434,9 @@ impl Turn<'_> {
                     break Ok(generated);
                 }
             }
+            earlier = Some(EarlierAnswer { generated, says: written.says.len(), said: written.node });
             let joining = self.inbox.next_behind(&written.view);
+            limits.hear(&joining);
             if !joining.is_empty()
                 && let Some(more) = self.write(held, (tree, written.part_of), joining).await
             {
@@ -445,21 +444,17 @@ impl Turn<'_> {
                 (written.node, written.author, written.trust) =
                     (more.node, more.author, more.trust.min(written.trust));
             }
-            earlier = Some(generated);
         };
-        if let Ok(GenerationOutcome { error: Some(error), .. }) = &ended {
-            limits.end_by(error);
-        }
         if let (Some(registry), Some(last)) = (&config.tools, limits.last_call.take()) {
             self.keep_background_changes(held, tree, registry, (last, hands_back)).await;
         }
         self.go_on(held, &written, (tree, &config.agent), (&next, &ended)).await;
-        // What the whole turn came to, as far as it is known.
-        if let Ok(generated) = &mut ended {
-            generated.cost = cost;
+        for (says, outcome) in outcomes((written.says, written.node, tree), (ended, earlier), cost) {
+            if let Some(error) = &outcome.error {
+                limits.end_by(&error.0);
+            }
+            self.log.push(SessionEvent::Finished { says, outcome: Box::new(outcome) });
         }
-        let outcome = Box::new(outcome(written.node, tree, ended));
-        self.log.push(SessionEvent::Finished { says: written.says, outcome });
     }
 
     /// What was done, or who took the session over, if that is why it was not.

@@ -1,7 +1,7 @@
 //! What its owner says in another process while a turn runs: rules, plan mode and a purge reach its next call (spec: agent §4).
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
@@ -91,31 +91,113 @@ fn what_only_shows_answers_beside_the_turn_and_what_changes_waits() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
+/// Reads events of a process until one has this text, which it returns with those before it.
+fn events_until(events: &mut impl BufRead, text: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(text) {
+        assert!(events.read_line(&mut read).unwrap() > 0, "{read}");
+    }
+    read
+}
+
+/// What came of the two: all lines of the first's events, the result of the second, and what the first told its reader.
+struct Joined {
+    world: World,
+    events: String,
+    second: Value,
+    told: String,
+}
+
+impl Joined {
+    /// A turn whose model says this, and another client whose message joins it while its first command runs. `does` is
+    /// done when the command goes on.
+    fn new(lines: &[Value], second: &[&str], does: impl FnOnce(&World)) -> Self {
+        let command = calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}]));
+        let world = world(&[&[command], lines].concat());
+        let mut first = says(&world, &["chat", "-m", "Do it.", "--events"]);
+        wait_until("the command does not run", || world.path("project/begun").exists());
+        let second = says(&world, &[&["--json", "chat", "-m", "Use tabs."], second].concat());
+        let mut reader = BufReader::new(first.stdout.take().unwrap());
+        let mut events = events_until(&mut reader, r#""event":"queued""#);
+        fs::write(world.path("project/over"), "").unwrap();
+        does(&world);
+        let second = second.wait_with_output().unwrap();
+        let second = serde_json::from_slice(&second.stdout).unwrap_or_else(|_| panic!("{second:?}"));
+        reader.read_to_string(&mut events).unwrap();
+        let told = String::from_utf8(first.wait_with_output().unwrap().stderr).unwrap();
+        Self { world, events, second, told }
+    }
+
+    /// The result of the first.
+    fn first(&self) -> Value {
+        serde_json::from_str(self.events.lines().last().unwrap()).unwrap()
+    }
+}
+
 #[test]
 fn what_another_client_says_joins_a_turn_that_hands_back_at_its_next_model_call() {
-    let world = world(&[
-        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
-        json!({"text": "With tabs.", "expect": "Use tabs."}),
-    ]);
-    let mut first = says(&world, &["chat", "-m", "Do it.", "--events"]);
-    wait_until("the command does not run", || world.path("project/begun").exists());
-    let second = says(&world, &["--json", "chat", "-m", "Use tabs."]);
-    let mut events = BufReader::new(first.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains(r#""event":"queued""#) {
-        line.clear();
-        assert!(events.read_line(&mut line).unwrap() > 0, "it was not taken in");
+    let answer = json!({"text": "With tabs.", "expect": "Use tabs."});
+    let joined = Joined::new(&[answer], &[], |_| {});
+    assert_eq!(joined.second["text"], "With tabs.", "{}", joined.second);
+    assert_eq!(joined.first()["text"], "With tabs.", "{}", joined.events);
+    assert!(joined.told.contains("main> (another process) Use tabs."), "{}", joined.told);
+}
+
+#[test]
+fn what_joined_behind_an_answer_has_no_answer_where_its_request_fails() {
+    let joined = Joined::new(&[json!({"fault": "500"})], &[], |_| {});
+    let (first, second) = (joined.first(), &joined.second);
+    assert_eq!(second["error"]["code"], "server_unavailable", "{second}");
+    assert_eq!((&second["node"], &second["text"]), (&Value::Null, &Value::Null), "{second}");
+    assert_eq!(first["error"]["code"], "server_unavailable", "{first}");
+    assert!(first["node"].is_string() && first["calls"][0]["status"] == "ok", "{first}");
+    // Each names what was said there.
+    let nodes = crate::tools::nodes(&joined.world);
+    let said = |text: &str| &nodes.iter().find(|node| node["text"] == text).unwrap()["id"];
+    assert_eq!((&first["said"], &second["said"]), (said("Do it."), said("Use tabs.")), "{first} {second}");
+}
+
+#[test]
+fn who_waits_for_answers_and_joins_a_turn_is_asked_by_it() {
+    let lines = [
+        calls(&json!([{"name": "write", "arguments": {"path": "AGENTS.md", "content": "Use tabs.\n"}}])),
+        json!({"text": "Done."}),
+    ];
+    let joined = Joined::new(&lines, &["--wait", "60"], |world| {
+        let asked = || world.json(&["approvals", "list"]).1["approvals"][0]["id"].clone();
+        wait_until("nothing is asked", || asked().is_string());
+        world.ok(&["approve", asked().as_str().unwrap()]);
+    });
+    assert_eq!(joined.second["text"], "Done.", "{}", joined.second);
+    assert!(joined.world.path("project/AGENTS.md").exists(), "{}", joined.events);
+}
+
+#[test]
+fn what_is_said_with_other_folders_waits_for_a_turn_of_its_own() {
+    for folders in [&["--allow", "lib"][..], &["--no-restrict"]] {
+        let world = world(&[
+            calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
+            json!({"text": "Done."}),
+        ]);
+        let lib = text(&world.path("lib"));
+        fs::create_dir(&lib).unwrap();
+        let folders: Vec<&str> =
+            folders.iter().map(|word| if *word == "lib" { lib.as_str() } else { word }).collect();
+        let first = says(&world, &["chat", "-m", "Do it.", "--events"]);
+        wait_until("the command does not run", || world.path("project/begun").exists());
+        let second = [&["chat", "-m", "Use tabs.", "--events"], &folders[..]].concat();
+        let mut second = says(&world, &second);
+        let mut reader = BufReader::new(second.stdout.take().unwrap());
+        events_until(&mut reader, "waiting for ");
+        fs::write(world.path("project/over"), "").unwrap();
+        let events = String::from_utf8(first.wait_with_output().unwrap().stdout).unwrap();
+        assert!(!events.contains("queued") && !events.contains("Use tabs."), "{events}");
+        let mut events = String::new();
+        reader.read_to_string(&mut events).unwrap();
+        assert!(second.wait().unwrap().success(), "{events}");
+        let said: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
+        assert_eq!((&said["text"], &said["calls"][0]["tool"]), (&json!("Done."), &json!("exec")), "{events}");
     }
-    fs::write(world.path("project/over"), "").unwrap();
-    let second = second.wait_with_output().unwrap();
-    let said: Value = serde_json::from_slice(&second.stdout).unwrap_or_else(|_| panic!("{second:?}"));
-    assert_eq!(said["text"], "With tabs.", "{second:?}");
-    let mut rest = String::new();
-    events.read_to_string(&mut rest).unwrap();
-    assert!(rest.lines().last().unwrap().contains("With tabs."), "{rest}");
-    let first = first.wait_with_output().unwrap();
-    let told = String::from_utf8(first.stderr).unwrap();
-    assert!(told.contains("main> (another process) Use tabs."), "{told}");
 }
 
 /// What a turn said, in the middle of whose first command something is done.

@@ -41,7 +41,8 @@ pub struct TurnIdentity {
     pub tree: TreeId,
     pub model: String,
     pub place: ModelPlace,
-    /// Digest of agent, its profile, sampling parameters, schema, system prompt, tools, plan mode and strategy.
+    /// Digest of agent, its profile, sampling parameters, schema, system prompt, tools and the folders they reach, plan mode
+    /// and strategy.
     pub settings: Digest,
 }
 
@@ -63,7 +64,7 @@ impl TurnConfig {
             follow: true,
             bootstrap: Arc::clone(&self.bootstrap),
             plan: self.plan,
-            folders: self.tools.as_ref().map(|tools| tools.further_folders()).unwrap_or_default(),
+            folders: self.folders(),
             workspace: self.tools.as_ref().and_then(|tools| tools.workspace().map(Path::to_owned)),
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             ..PathRequest::default()
@@ -79,6 +80,11 @@ impl TurnConfig {
             part_of: None,
             guards: Vec::new(),
         }
+    }
+
+    /// The folders that its tools reach beside the workspace, in words.
+    fn folders(&self) -> String {
+        self.tools.as_ref().map(|tools| tools.further_folders()).unwrap_or_default()
     }
 
     /// What tells turns of this configuration from others.
@@ -102,6 +108,7 @@ impl TurnConfig {
             schema,
             self.bootstrap.system.as_ref().map(|system| &system.text),
             self.bootstrap.tools,
+            self.folders(),
             self.plan,
             format!("{:?}", self.strategy)
         ]);

@@ -11,6 +11,7 @@ use crate::error::AgentError;
 use crate::event::QuestionKind;
 use crate::questions::{Decision, Question, QuestionContext};
 use crate::runtime::Runtime;
+use crate::session::inbox::Pending;
 use crate::turn_bounds::TurnBounds;
 
 /// Characters of arguments in a question.
@@ -25,6 +26,8 @@ pub(super) struct TurnLimits {
     began: Instant,
     /// How long people were waited for.
     pub(super) waited: WaitedTime,
+    /// How long somebody may take to answer a question: the longest of all whose text it answers; none where nobody answers.
+    pub(super) answer_within: Option<Duration>,
     model_calls: u32,
     tokens: u64,
     /// Calls by tool and arguments, since a file changed.
@@ -41,6 +44,7 @@ impl TurnLimits {
             allowed: bounds,
             began: Instant::now(),
             waited: WaitedTime::default(),
+            answer_within: None,
             model_calls: 0,
             tokens: 0,
             same: HashMap::new(),
@@ -48,6 +52,12 @@ impl TurnLimits {
             denied: DeniedCalls::default(),
             last_call: None,
         }
+    }
+
+    /// The turn answers these as well, whose senders may be asked from now on.
+    pub(super) fn hear(&mut self, said: &[Pending]) {
+        let longest = said.iter().filter_map(|pending| pending.answer_within).max();
+        self.answer_within = self.answer_within.max(longest);
     }
 
     pub(super) const fn count_model_call(&mut self) {
