@@ -32,7 +32,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     match &done.code {
         Some(Some(code)) => {
             let shown = RenderedOutcome::new(if to.terminal { ended(code, to) } else { code.clone() });
-            return shown.noting(cut(done).map(str::to_owned));
+            return shown.noting(cut(done));
         }
         Some(None) => {
             let answer = done.text.lines().map(|line| to.line(line).into_owned());
@@ -61,7 +61,7 @@ pub(super) fn chatted(done: &Chatted, to: OutputStyle) -> RenderedOutcome {
     let below: Vec<String> = if to.terminal {
         footer(done, to.columns.unwrap_or(usize::MAX))
     } else {
-        cut(done).map(str::to_owned).into_iter().collect()
+        cut(done).into_iter().collect()
     };
     shown.noting(below.into_iter().chain(limit(done)))
 }
@@ -98,15 +98,13 @@ pub(crate) fn first_words(answer: &Chatted) -> String {
 }
 
 /// That an answer is not whole.
-const fn cut(done: &Chatted) -> Option<&'static str> {
+fn cut(done: &Chatted) -> Option<String> {
     match &done.finish {
-        TurnFinish::Answer(Finish::Length) => Some("the answer was cut at its length limit"),
+        TurnFinish::Answer(Finish::Length) => Some("the answer was cut at its length limit".to_owned()),
         TurnFinish::Answer(Finish::Interrupted(_)) if done.calls.is_empty() => {
-            Some("the answer was cut off: /retry asks again")
+            Some("the answer was cut off: /retry asks again".to_owned())
         }
-        TurnFinish::Answer(Finish::Interrupted(_)) => {
-            Some("the answer was cut off: what was done is kept; say how to go on")
-        }
+        TurnFinish::Answer(Finish::Interrupted(_)) => Some(format!("the answer was cut off: {GO_ON}")),
         TurnFinish::Answer(_) | TurnFinish::Limit => None,
     }
 }
@@ -122,7 +120,7 @@ pub(crate) fn limit(done: &Chatted) -> Option<String> {
 pub(crate) fn footer(done: &Chatted, wide: usize) -> Vec<String> {
     let about = about(!done.measured);
     let window = format!("{about}{:.0} % of the window ({})", done.share * 100.0, done.zone);
-    let cut = cut(done).map(str::to_owned);
+    let cut = cut(done);
     let cost = done.cost.map(|cost| Money::from_dollars(cost).to_string());
     let tokens = Some(tokens(&done.usage));
     let model = Some(done.model.clone());
