@@ -80,6 +80,8 @@ pub struct Conversation {
     pub(super) is_damaged: bool,
     /// The session as it was last seen here; none before it has begun.
     pub(super) seen: Option<SeenSession>,
+    /// Whether it stands beside the turn of another one, which tells what other processes set.
+    pub(super) is_beside: bool,
     /// How much a model is to think, as a flag of this call says.
     pub(super) think_flag: Option<Thinking>,
     /// What was chosen in the session since this call began: newer than its flags.
@@ -165,6 +167,7 @@ impl Conversation {
             kept_thinking: None,
             is_damaged: false,
             seen: None,
+            is_beside: false,
             think_flag: args.request.think.map(Think::wish),
             newer: NewerChoices::default(),
             left: HashMap::new(),

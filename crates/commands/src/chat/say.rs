@@ -39,6 +39,7 @@ pub(super) struct TurnShown {
     is_over: bool,
     /// Whether it was told to stop.
     is_stopped: bool,
+    pub(super) began_in_plan_mode: bool,
     /// What is said once its request is about to be sent.
     egress: Option<EgressNotice>,
     /// Calls since something said was answered.
@@ -217,6 +218,7 @@ impl Conversation {
         let config = self.config(app).await?.clone();
         let egress = self.egress_notice(app, asker, &entered, config.model.info()).await?;
         self.tell_thinking(app, config.model.info());
+        let began_in_plan_mode = config.plan;
         let takes_files = matches!(input, TurnInput::New { .. });
         let key: SayId = app.runtime.new_id()?;
         let session = spawn(&app.runtime, &app.sessions, &entered.session);
@@ -248,6 +250,7 @@ impl Conversation {
             takes_files,
             is_over,
             is_stopped,
+            began_in_plan_mode,
             egress,
             calls: Vec::new(),
         });

@@ -56,8 +56,17 @@ impl SeenSession {
 
     /// The same, once files that waited were sent: their turn took them off the settings.
     pub(super) fn without_files(self, sent: &[PathBuf]) -> Self {
+        self.changed(|settings| settings.files.retain(|path| !sent.contains(path)))
+    }
+
+    /// The same, once plan mode was set beside the turn.
+    pub(super) fn with_plan(self, plan: bool) -> Self {
+        self.changed(|settings| settings.plan = plan)
+    }
+
+    fn changed(self, change: impl FnOnce(&mut SessionSettings)) -> Self {
         let Ok(mut settings) = SessionSettings::read(&self.settings) else { return self };
-        settings.files.retain(|path| !sent.contains(path));
+        change(&mut settings);
         match settings.text() {
             Ok(settings) => Self { settings, ..self },
             Err(_) => self,
@@ -80,7 +89,7 @@ impl Conversation {
     pub(super) async fn restore(&mut self, app: &App, asker: &Asker) -> Result<(), CommandError> {
         self.seen = app.runtime.session(&asker.principal, &self.chosen).await?.map(SeenSession::of);
         let text = self.seen.as_ref().map_or("", |seen| &seen.settings);
-        let read = read_or_tell(app, text);
+        let read = self.read_or_tell(app, text);
         self.is_damaged = read.is_none();
         let settings = read.unwrap_or_default();
         let left = self.seen.as_ref().and_then(|seen| self.left.remove(&seen.id));
@@ -140,7 +149,7 @@ impl Conversation {
         let before = self.seen.take();
         if let (Some(before), Some(session)) = (&before, &found) {
             if session.name != self.chosen.name.as_str() {
-                app.frontend.note(&format!("this session was renamed to {}", one_line(&session.name)));
+                self.tell(app, &format!("this session was renamed to {}", one_line(&session.name)));
                 self.chosen.name = Name::new(&session.name)?;
             }
             if session.archived {
@@ -150,11 +159,13 @@ impl Conversation {
                 } else {
                     "your next message starts a new session of that name"
                 };
-                app.frontend.note(&format!("{} was archived by another process: {then}", session.name));
+                self.tell(app, &format!("{} was archived by another process: {then}", session.name));
                 found = next;
             } else if before.tree.is_some() && before.tree != session.tree() && !self.anew {
-                app.frontend
-                    .note("another process started a new conversation in this session: it continues there");
+                self.tell(
+                    app,
+                    "another process started a new conversation in this session: it continues there",
+                );
             }
         }
         let Some(session) = found else { return Ok(()) };
@@ -162,7 +173,7 @@ impl Conversation {
         let was = before.as_ref().map_or("", |before| &before.settings);
         let mut waits = false;
         if before.is_none() || session.settings != was {
-            if let Some(theirs) = read_or_tell(app, &session.settings) {
+            if let Some(theirs) = self.read_or_tell(app, &session.settings) {
                 self.is_damaged = false;
                 let merged =
                     self.settings().merged(&SessionSettings::read(was).unwrap_or_default(), theirs.clone());
@@ -174,7 +185,7 @@ impl Conversation {
         }
         self.seen = Some(SeenSession::of(session));
         // What was set here before the session began has waited for it.
-        if waits { self.keep_settings(app, asker).await } else { Ok(()) }
+        if waits && !self.is_beside { self.keep_settings(app, asker).await } else { Ok(()) }
     }
 
     /// Takes over settings that another process wrote.
@@ -184,27 +195,29 @@ impl Conversation {
             (self.config, self.newer.model) = (None, true);
             let name =
                 self.kept_model.as_ref().map_or("its default model".into(), |model| one_line(&model.name));
-            app.frontend.note(&format!("this session now uses {name}, as another process set it"));
+            self.tell(app, &format!("this session now uses {name}, as another process set it"));
         }
         if settings.thinking != self.kept_thinking {
             (self.think, self.kept_thinking, self.config) = (settings.thinking, settings.thinking, None);
             self.newer.thinking = true;
-            app.frontend.note("how much the model thinks was set by another process");
+            self.tell(app, "how much the model thinks was set by another process");
         }
         if (&settings.system, &settings.sampling) != (&self.system, &self.sampling) {
             (self.system, self.sampling, self.config) = (settings.system, settings.sampling, None);
-            app.frontend.note("system prompt or sampling of this session was set by another process");
+            self.tell(app, "system prompt or sampling of this session was set by another process");
         }
         if settings.agent != self.agent {
             (self.agent, self.config) = (settings.agent, None);
             let name = one_line(self.agent()).into_owned();
-            app.frontend
-                .note(&format!("this session is answered by agent {name} now, as another process set it"));
+            self.tell(
+                app,
+                &format!("this session is answered by agent {name} now, as another process set it"),
+            );
         }
         if settings.plan != self.plan {
             (self.plan, self.config) = (settings.plan, None);
             let word = if self.plan { "on" } else { "off" };
-            app.frontend.note(&format!("plan mode is {word} now, as another process set it"));
+            self.tell(app, &format!("plan mode is {word} now, as another process set it"));
         }
         (self.allowed, self.kept_folders) = (settings.allowed, settings.folders);
         self.attached.retain(|file| file.waits_as.as_ref().is_none_or(|path| settings.files.contains(path)));
@@ -240,14 +253,29 @@ impl Conversation {
         let name = one_line(&name);
         match Attached::read(app, path, Accept::Regular) {
             Ok(file) => {
-                app.frontend
-                    .note(&format!("{name} was attached before and will be sent with your next message"));
+                self.tell(
+                    app,
+                    &format!("{name} was attached before and will be sent with your next message"),
+                );
                 self.attached.push(file.waiting(path, Some(path.to_owned())));
             }
             Err(error) => {
-                app.frontend.note(&format!("{name} waited from before and is left out: {}", error.message));
+                self.tell(app, &format!("{name} waited from before and is left out: {}", error.message));
             }
         }
+    }
+
+    /// Says something of what other processes did, unless the conversation whose turn is shown says it.
+    fn tell(&self, app: &App, note: &str) {
+        if !self.is_beside {
+            app.frontend.note(note);
+        }
+    }
+
+    /// Settings as they are written; none where they are damaged, which is told.
+    fn read_or_tell(&self, app: &App, text: &str) -> Option<SessionSettings> {
+        let read = SessionSettings::read(text).map_err(AgentError::Settings);
+        read.inspect_err(|error| self.tell(app, &format!("{error}: {}", error.failure().hint))).ok()
     }
 
     fn settings(&self) -> SessionSettings {
@@ -288,8 +316,8 @@ impl Conversation {
                 }
                 Ok(Some(theirs)) => {
                     let before = SessionSettings::read(&seen.settings).unwrap_or_default();
-                    let read = read_or_tell(app, &theirs);
-                    seen.settings = theirs;
+                    seen.settings.clone_from(&theirs);
+                    let read = self.read_or_tell(app, &theirs);
                     match read {
                         Some(read) => self.take_settings(app, settings.merged(&before, read)),
                         None => self.lose_settings(),
@@ -301,10 +329,4 @@ impl Conversation {
             }
         }
     }
-}
-
-/// Settings as they are written; none where they are damaged, which is told.
-fn read_or_tell(app: &App, text: &str) -> Option<SessionSettings> {
-    let read = SessionSettings::read(text).map_err(AgentError::Settings);
-    read.inspect_err(|error| app.frontend.note(&format!("{error}: {}", error.failure().hint))).ok()
 }

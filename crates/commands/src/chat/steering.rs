@@ -24,6 +24,8 @@ pub struct Steering {
     beside: Box<Conversation>,
     /// Plan mode as it was set meanwhile.
     plan: Option<bool>,
+    /// Whether plan mode was on when the turn began, which it keeps to its end.
+    began_in_plan_mode: bool,
     /// Whether a line waits: what is typed behind it comes after it.
     behind: bool,
 }
@@ -92,7 +94,10 @@ impl Steering {
             SlashCommand::Plan { plan: Some(plan) } if self.session.is_some() => {
                 SteeringOutcome::Done(Box::new(self.set_plan(app, asker, plan).await?))
             }
-            command if command.only_shows() && self.session.is_some() => SteeringOutcome::Shows(command),
+            command if command.only_shows() && self.session.is_some() => {
+                self.beside.catch_up(app, asker).await?;
+                SteeringOutcome::Shows(command)
+            }
             _ => self.waits(line),
         })
     }
@@ -104,9 +109,10 @@ impl Steering {
         asker: &Asker,
         plan: bool,
     ) -> Result<CommandOutcome, CommandError> {
-        let began_with_it = self.beside.config.as_ref().is_some_and(|config| config.plan);
+        // What another process set meanwhile is not what stands here.
+        self.beside.catch_up(app, asker).await?;
         let shown = self.beside.set_plan(app, asker, Some(plan)).await?;
-        if began_with_it && !plan && self.plan.is_none() {
+        if self.began_in_plan_mode && !plan {
             app.frontend.note("the turn that runs began in plan mode and keeps it to its end");
         }
         self.plan = Some(plan);
@@ -162,17 +168,20 @@ impl Conversation {
         let session = self.turn.as_ref().map(|turn| turn.session.clone());
         // What is typed while several answers come is about none of them.
         let behind = behind || self.again.is_some();
-        Steering { session, beside: Box::new(self.beside()), plan: None, behind }
+        let began_in_plan_mode = self.turn.as_ref().is_some_and(|turn| turn.began_in_plan_mode);
+        Steering { session, beside: Box::new(self.beside()), plan: None, began_in_plan_mode, behind }
     }
 
     /// Takes over what was set while a turn was shown.
     pub fn follow(&mut self, steering: &Steering) {
         if let Some(plan) = steering.plan {
             self.hold_plan(plan);
+            self.seen = self.seen.take().map(|seen| seen.with_plan(plan));
         }
     }
 
-    /// The same without the turn that is shown. A new tree begins with that turn.
+    /// The same without the turn that is shown. A new tree begins with that turn. What other processes set is told once, by the
+    /// conversation itself.
     fn beside(&self) -> Self {
         Self {
             chosen: self.chosen.clone(),
@@ -200,6 +209,7 @@ impl Conversation {
             kept_thinking: self.kept_thinking,
             is_damaged: self.is_damaged,
             seen: self.seen.clone(),
+            is_beside: true,
             think_flag: self.think_flag,
             newer: self.newer,
             left: HashMap::new(),

@@ -63,6 +63,63 @@ fn plan_mode_that_is_typed_in_the_conversation_holds_for_the_next_call_of_its_tu
     }
 }
 
+/// What another process sets behind what was typed in mid-turn holds, and is told once.
+#[test]
+fn plan_mode_that_another_process_sets_after_the_conversation_did_is_not_overwritten() {
+    let (world, mut terminal) = conversing_over_a_command();
+    let count = |terminal: &Terminal, text: &str| terminal.contents().matches(text).count();
+    terminal.types("/plan on\r");
+    terminal.shows("plan mode: on");
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "-m", "/plan off"]);
+    for shown in [1, 2] {
+        terminal.types("/plan\r");
+        terminal.until("plan mode is shown", |terminal| count(terminal, "plan mode: off") == shown);
+    }
+    fs::write(world.path("project/over"), "").unwrap();
+    terminal.shows("That was it.");
+    terminal.at_prompt();
+    terminal.types("/plan\r");
+    terminal.until("plan mode is shown", |terminal| count(terminal, "plan mode: off") == 3);
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(count(&terminal, "as another process set it"), 1, "{}", terminal.contents());
+    assert!(world.path("project/a.md").exists(), "{}", terminal.contents());
+    let plan = world.run(&["--workspace", &project, "chat", "-m", "/plan"]).out;
+    assert!(plan.starts_with("plan mode: off"), "{plan}");
+}
+
+#[test]
+fn a_turn_that_began_in_plan_mode_keeps_it_and_says_so() {
+    let world = world(&[
+        calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
+        calls(&json!([{"name": "write", "arguments": {"path": "a.md", "content": "A.\n"}}])),
+        json!({"text": "That was it."}),
+    ]);
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(world.command(&["--workspace", &project, "chat", "--plan"]));
+    terminal.at_prompt();
+    terminal.types("Do it.\r");
+    terminal.shows("touch begun");
+    for (plan, told) in [("off", 1), ("on", 1), ("off", 2)] {
+        terminal.types(&format!("/plan {plan}\r"));
+        terminal.until("it is said", |terminal| {
+            let contents = terminal.contents();
+            let is_set = contents
+                .rfind("plan mode: ")
+                .is_some_and(|at| contents[at..].starts_with(&format!("plan mode: {plan}")));
+            is_set && contents.matches("keeps it to its end").count() == told
+        });
+    }
+    fs::write(world.path("project/over"), "").unwrap();
+    terminal.shows("That was it.");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    assert!(!world.path("project/a.md").exists(), "{}", terminal.contents());
+}
+
 #[test]
 fn what_only_shows_answers_beside_the_turn_and_what_changes_waits() {
     let (world, mut terminal) = conversing_over_a_command();
