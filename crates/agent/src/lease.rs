@@ -161,15 +161,19 @@ async fn release_each<F: Future<Output = Result<(), StoreError>>>(
 
 /// Renews a lease until it is lost, and stops the turn then. While the store does not take it, it is tried more often.
 async fn renew(runtime: Runtime, who: Principal, name: String, fence: Fence, stop: CancelHandle) {
-    let mut wait = runtime.lease / RENEWALS;
+    let usual = runtime.lease / RENEWALS;
+    let mut wait = usual;
     loop {
         tokio::time::sleep(wait).await;
         wait = match runtime.store.renew_lease(&who, &name, fence, runtime.lease).await {
-            Ok(()) => runtime.lease / RENEWALS,
+            Ok(()) => usual,
             // The turn's writes are refused from now on: nobody needs what would still come.
             Err(StoreError::Fenced { .. }) => return stop.cancel(),
             Err(error) => {
-                tracing::warn!(%error, "a lease could not be renewed; it is tried again");
+                // Once for all that fail in a row.
+                if wait == usual {
+                    tracing::warn!(%error, "a lease could not be renewed; it is tried again");
+                }
                 runtime.lease / TRIES
             }
         };

@@ -5,7 +5,7 @@
 //! while the command runs.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
@@ -13,7 +13,7 @@ use crate::outcome::{Notice, SandboxError};
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
 use crate::root_folders::RootFolders;
-use crate::running_commands::RunningCommands;
+use crate::running_commands::{Accepted, RunningCommands};
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
 
@@ -42,7 +42,7 @@ impl LookBefore {
         level: Level,
         walls: &Walls,
         quarantine: &Path,
-        accepted: &[PathBuf],
+        accepted: &[Accepted],
         is_over: impl Fn() -> bool,
     ) -> Result<Self, SandboxError> {
         let unrecorded = |error: io::Error| SandboxError::Path {

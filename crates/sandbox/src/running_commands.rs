@@ -48,7 +48,22 @@ struct FolderRecord {
     /// Paths that persons allowed commands to change, the first one and those that began since.
     #[serde(with = "crate::path_form")]
     accepted: Vec<PathBuf>,
+    /// When the first command began.
+    #[serde(default = "never")]
+    began: SystemTime,
     kept: Snapshot,
+}
+
+/// Path that a person accepted, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Accepted {
+    pub(crate) path: PathBuf,
+    pub(crate) at: SystemTime,
+}
+
+/// Time of a record that does not say it: nothing was accepted since.
+fn never() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(1 << 30)
 }
 
 impl FolderRecord {
@@ -243,11 +258,11 @@ impl RunningCommands {
         kept
     }
 
-    /// Takes what a command `touches`, and what persons `accepted` that came since others began which still run, for what was
-    /// there before these.
-    pub(crate) fn accept(&mut self, touches: &[PathBuf], accepted: &[PathBuf]) {
+    /// Takes what a command `touches`, and what persons `accepted` since others began that still run, for what was there before
+    /// these.
+    pub(crate) fn accept(&mut self, touches: &[PathBuf], accepted: &[Accepted]) {
         for record in &mut self.joined {
-            let came = accepted.iter().filter(|path| !record.kept.keeps(path));
+            let came = accepted.iter().filter(|since| since.at > record.began).map(|since| &since.path);
             let new: BTreeSet<&PathBuf> =
                 touches.iter().chain(came).filter(|path| !record.is_accepted(path)).collect();
             let new: Vec<PathBuf> = new.into_iter().cloned().collect();
@@ -277,6 +292,7 @@ impl RunningCommands {
                     folder: folder.path.clone(),
                     found: found.clone(),
                     accepted: walls.touches.clone(),
+                    began: SystemTime::now(),
                     kept: kept.clone(),
                 }),
             };

@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -26,6 +27,7 @@ use crate::descriptors::SessionNamespaces;
 use crate::level::Level;
 use crate::outcome::{Notice, Outcome, SandboxError};
 use crate::published_ports::PublishedPorts;
+use crate::running_commands::Accepted;
 use crate::session_folder::SessionFolder;
 use crate::supervisor::{OutputSink, Run, RunScope, RunningCommand, Sandbox};
 
@@ -46,7 +48,7 @@ struct SessionState {
     told_once: Arc<Mutex<Vec<Notice>>>,
     /// Whether somebody of the machine connected to one of its published ports.
     reached: Arc<AtomicBool>,
-    accepted: Arc<Mutex<Vec<PathBuf>>>,
+    accepted: Arc<Mutex<Vec<Accepted>>>,
     ended: OwnedFd,
     /// The other end of it. Commands hold only the first, so that this one is closed with the last owner.
     end: Mutex<Option<OwnedFd>>,
@@ -210,7 +212,8 @@ impl Session {
     /// Says that a person accepted changes of protected paths while commands run: these do not undo them. What a command
     /// may write by its `touches` is accepted by itself. Absolute paths.
     pub fn accept(&self, paths: impl IntoIterator<Item = PathBuf>) {
-        self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
+        let accepted = paths.into_iter().map(|path| Accepted { path, at: SystemTime::now() });
+        self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner).extend(accepted);
     }
 
     /// Ends all commands of the session; no other one begins. Their outcomes come as always.
@@ -242,7 +245,8 @@ impl Session {
         let state = &self.0;
         self.require_open()?;
         let mut accepted = state.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        accepted.extend(run.walls.touches.iter().cloned());
+        let at = SystemTime::now();
+        accepted.extend(run.walls.touches.iter().map(|path| Accepted { path: path.clone(), at }));
         Ok(RunScope {
             namespaces: self.namespaces().cloned(),
             input: None,

@@ -82,11 +82,6 @@ impl Snapshot {
         snapshot
     }
 
-    /// Whether it has what stood at a path.
-    pub(crate) fn keeps(&self, path: &Path) -> bool {
-        self.entries.contains_key(path)
-    }
-
     /// Bytes of a file.
     pub(crate) fn file(&self, path: &Path) -> Option<&[u8]> {
         match self.entries.get(path) {

@@ -49,6 +49,7 @@ use crate::output::{BoundedOutput, OutputStream};
 use crate::process_list::mark;
 use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
+use crate::running_commands::Accepted;
 use crate::walls::{Network, RootAccess, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
@@ -106,7 +107,7 @@ pub(crate) struct RunScope {
     /// Ends of pipes that hang up when the command is to end.
     pub(crate) cancelled: Vec<OwnedFd>,
     /// Paths that persons accepted during the session, and how many of them before this command.
-    pub(crate) accepted: Arc<Mutex<Vec<PathBuf>>>,
+    pub(crate) accepted: Arc<Mutex<Vec<Accepted>>>,
     pub(crate) accepted_before: usize,
     /// Package caches of the session.
     pub(crate) caches: Vec<CachePlace>,
@@ -123,14 +124,14 @@ impl RunScope {
     }
 
     /// Paths that were accepted until the command begins.
-    fn accepted_before(&self) -> Vec<PathBuf> {
+    fn accepted_before(&self) -> Vec<Accepted> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         accepted[..self.accepted_before.min(accepted.len())].to_vec()
     }
 
     fn accepted_meanwhile(&self) -> Vec<PathBuf> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        accepted.get(self.accepted_before..).unwrap_or_default().to_vec()
+        accepted.iter().skip(self.accepted_before).map(|since| since.path.clone()).collect()
     }
 }
 
