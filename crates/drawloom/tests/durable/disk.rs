@@ -232,7 +232,7 @@ fn a_turn_ends_by_itself_on_a_disk_that_fills_up_while_its_command_runs() {
         ["told", "said"].map(|name| std::fs::read_to_string(home.folder().join(name)).unwrap_or_default());
     let codes: Vec<&str> = ran.stdout.lines().filter(|line| line.ends_with(')')).collect();
     let expected =
-        ["turn (6)", "It rained. read (0)", "draft (0)", "said (6)", "undo (0)", "made (1)", "check (0)"];
+        ["turn (0)", "It rained. read (0)", "draft (0)", "said (6)", "undo (0)", "made (1)", "check (0)"];
     assert_eq!(codes, expected, "{ran:?}\n{told}\n{said}");
     assert!(told.contains("limits.free_space"), "{told}");
 }
