@@ -13,6 +13,7 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, openat, readlinkat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
+use workspace::never_touched;
 
 use crate::git_folder::is_harmless_part;
 use crate::outcome::Notice;
@@ -87,10 +88,10 @@ impl Quarantine {
         roots: &RootFolders,
     ) {
         let new = after.new_since(before);
-        // A link would lead what is allowed elsewhere. A folder of a linked working tree that was there is its owner's, whatever
+        // A folder of a linked working tree that was there is its owner's, whatever
         // it says by now.
         let allowed = |path: &&PathBuf| {
-            (!walls.touches.contains(*path) || path.is_symlink())
+            !(walls.touches.contains(*path) && is_plain(path))
                 && !before.worktrees.contains(*path)
                 && !is_linked(path, before, after)
         };
@@ -113,6 +114,20 @@ impl Quarantine {
             } else {
                 let problem = format!("what is protected in it cannot be found: {problem}");
                 self.notices.push(Notice::NotRestored { path: path.clone(), problem });
+            }
+        }
+    }
+
+    /// Moves what no command may write out of folders that one was let to write, and says so: none was there before.
+    pub(crate) fn take_never(&mut self, walls: &Walls, roots: &RootFolders) {
+        for touched in
+            walls.touches.iter().filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
+        {
+            let root = walls.roots.iter().find(|root| touched.starts_with(&root.path));
+            match root.map_or_else(|| Ok(Vec::new()), |root| never_touched(&root.path, touched)) {
+                Ok(never) => never.iter().for_each(|path| self.take_at(path, roots)),
+                // What is in it is not known.
+                Err(_) => self.take_at(touched, roots),
             }
         }
     }
@@ -255,6 +270,11 @@ pub(crate) fn remove(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let below = open_folder(folder, name)?;
     names_in(&below)?.iter().try_for_each(|name| remove(below.as_fd(), name))?;
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Whether a file or folder stands at a path, not a link, which would lead what is allowed elsewhere, nor a pipe.
+fn is_plain(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir())
 }
 
 #[cfg(test)]

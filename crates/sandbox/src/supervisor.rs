@@ -36,8 +36,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use workspace::RelativePath;
 use workspace::protected::{NotTouchable, check_touch};
+use workspace::{RelativePath, never_touched};
 
 use crate::HELPER_ARGUMENT;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
@@ -440,12 +440,16 @@ fn resolved(walls: &Walls) -> Result<Walls, SandboxError> {
         resolve(home)?;
     }
     for path in &walls.touches {
-        let below = walls.roots.iter().find_map(|root| path.strip_prefix(&root.path).ok());
-        let named =
-            below.and_then(Path::to_str).and_then(|path| RelativePath::parse(&format!("./{path}")).ok());
-        let problem =
-            named.as_ref().map_or(Err(NotTouchable::Never), |named| check_touch(named, path.exists()));
-        problem.map_err(|problem| SandboxError::Touches { path: path.clone(), problem })?;
+        let judge = || {
+            let root = walls.roots.iter().find(|root| path.starts_with(&root.path));
+            let root = root.ok_or(NotTouchable::Outside)?.path.as_path();
+            let below = path.strip_prefix(root).ok().and_then(Path::to_str);
+            let named = below.and_then(|below| RelativePath::parse(&format!("./{below}")).ok());
+            check_touch(&named.ok_or(NotTouchable::Never)?, path.exists())?;
+            let is_open = !path.is_dir() || never_touched(root, path).is_ok_and(|never| never.is_empty());
+            if is_open { Ok(()) } else { Err(NotTouchable::HoldsNever) }
+        };
+        judge().map_err(|problem| SandboxError::Touches { path: path.clone(), problem })?;
     }
     Ok(walls)
 }

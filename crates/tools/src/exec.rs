@@ -23,9 +23,9 @@ use sandbox::{CommandLine, Level, LevelReport, Outcome, RootAccess, Run, Running
 use schemars::JsonSchema;
 use serde::Deserialize;
 use text::terminal::{explicit, one_line};
-use workspace::protected;
+use workspace::protected::{self, NotTouchable};
 use workspace::trust::is_instructions;
-use workspace::{AllowedRoots, FileId, FileKind, FileProblem, LinkPolicy, RootedPath};
+use workspace::{AllowedRoots, FileId, FileKind, FileProblem, LinkPolicy, RootedPath, never_touched};
 
 use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
@@ -286,7 +286,12 @@ fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
         return Err(format!("{touched} is a link: name in touches the file that it leads to"));
     }
     protected::check_touch(&at.path, found.is_some()).map_err(|problem| format!("{touched} {problem}"))?;
-    Ok(at.root.path().join(at.path.as_path()))
+    let path = at.root.path().join(at.path.as_path());
+    let is_folder = found.is_some_and(|found| found.kind == FileKind::Folder);
+    if is_folder && !never_touched(at.root.path(), &path).is_ok_and(|never| never.is_empty()) {
+        return Err(format!("{touched} {}", NotTouchable::HoldsNever));
+    }
+    Ok(path)
 }
 
 /// Commands reach folders by their paths, file tools by what was opened: both have to be the same.

@@ -40,6 +40,7 @@ mod protected_places;
 mod root;
 pub mod settings;
 mod small_file;
+mod touched_folder;
 pub mod trust;
 
 pub use allowed_roots::{AllowedRoots, FurtherRoot, RootLookupError, RootedPath};
@@ -66,3 +67,4 @@ pub use root::{
     ReadRules, Root, RootAccess, StampedListing,
 };
 pub use small_file::replace_small_file;
+pub use touched_folder::never_touched;

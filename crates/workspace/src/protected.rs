@@ -243,6 +243,10 @@ pub enum NotTouchable {
     /// With the folder it would be open, too.
     #[error("holds what no command may write: name in touches the paths in it")]
     HoldsNever,
+    #[error("is not there, and no command may make what it lies in: the tool write makes it")]
+    OnlyByTools,
+    #[error("lies outside of the folders of the command")]
+    Outside,
     /// Behind its mount nothing is made, and what comes with a folder is found by the name of that.
     #[error("is not there: name in touches what protects it, {}", .0.as_path().display())]
     NotThere(RelativePath),
@@ -258,7 +262,10 @@ pub fn check_touch(path: &RelativePath, is_there: bool) -> Result<(), NotTouchab
         (None, _) => Err(NotTouchable::NotProtected),
         (Some(Ask), Some(Never)) => Err(NotTouchable::HoldsNever),
         (Some(Ask), _) => match holder(path) {
-            Some(holder) if !is_there && holder != *path => Err(NotTouchable::NotThere(holder)),
+            Some(holder) if !is_there && holder != *path => Err(match check_touch(&holder, true) {
+                Ok(()) => NotTouchable::NotThere(holder),
+                Err(_) => NotTouchable::OnlyByTools,
+            }),
             _ => Ok(()),
         },
     }

@@ -395,6 +395,26 @@ fn what_a_person_allowed_is_made_by_that_command_and_is_no_link() {
         let outcome = world.run("ln -s src/main.txt USER.md", level, walls.clone(), &[]).unwrap();
         assert!(format!("{:?}", outcome.notices).contains("USER.md"), "{level}: {outcome:?}");
         assert!(!world.path("root/USER.md").is_symlink());
+        // What no command may write is moved out of what one was let to write, and such a folder is opened to none.
+        walls.touches = vec![world.path("root/hooks"), world.path("root/.idea")];
+        let line = "mkdir -p hooks/p/.git/hooks hooks/.drawloom .idea/q/objects .idea/q/refs; echo x > hooks/p/.git/hooks/x; \
+                    echo ref > .idea/q/HEAD; mkfifo hooks/pipe; echo x > hooks/plain";
+        let outcome = world.run(line, level, walls.clone(), &[]).unwrap();
+        let told = format!("{:?}", outcome.notices);
+        for name in ["hooks/p/.git", "hooks/.drawloom", ".idea/q", "hooks/pipe"] {
+            assert!(
+                told.contains(name) && world.path(&format!("root/{name}")).symlink_metadata().is_err(),
+                "{level}: {name}: {told}"
+            );
+        }
+        assert_eq!(world.text("root/hooks/plain").as_deref(), Some("x\n"));
+        std::fs::create_dir_all(world.path("root/hooks/own/.git/hooks")).unwrap();
+        assert!(
+            world
+                .run("true", level, walls.clone(), &[])
+                .unwrap_err()
+                .contains("holds what no command may write")
+        );
         // Behind a mount, below what is found by another name, and through a link nothing is made.
         std::os::unix::fs::symlink("nowhere", world.path("root/IDENTITY.md")).unwrap();
         for name in ["root/skills/new", "root/.idea/new", "root/IDENTITY.md", "root/.git/hooks/x"] {
