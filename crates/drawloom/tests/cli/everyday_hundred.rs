@@ -246,3 +246,46 @@ fn what_was_allowed_stays_while_a_server_runs_and_later_commands_come() {
     }
     assert!(!project.join("SOUL.md").exists());
 }
+
+#[test]
+fn what_a_command_in_the_background_writes_of_what_was_allowed_is_recorded_and_given_back() {
+    let mut evil =
+        exec("until [ -e go ]; do sleep 0.05; done; echo evil >> .envrc; echo evil >> CLAUDE.md; sleep 1000");
+    evil["arguments"]["background"] = json!(true);
+    evil["arguments"]["touches"] = json!([".envrc"]);
+    let mut touches = exec("echo theirs > CLAUDE.md");
+    touches["arguments"]["touches"] = json!(["CLAUDE.md"]);
+    let waits_for = "touch go; until grep -q evil CLAUDE.md; do sleep 0.05; done";
+    let world = world(&[
+        calls(&json!([evil])),
+        calls(&json!([touches])),
+        calls(&json!([exec(waits_for)])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    fs::write(project.join(".envrc"), "ours\n").unwrap();
+    let project_text = text(&project);
+    let mut chat =
+        world.command(&["--workspace", &project_text, "chat", "-m", "Work.", "--wait", "120", "--json"]);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answered = String::new();
+    for _ in 0..2 {
+        let asked = loop {
+            let asked = question(&world, &mut chat);
+            if asked["short_id"] != answered.as_str() {
+                break asked;
+            }
+        };
+        answered = asked["short_id"].as_str().unwrap().to_owned();
+        world.ok(&["approve", &answered]);
+    }
+    let said = chat.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(said["text"], "Done.", "{said}");
+    assert_eq!(fs::read_to_string(project.join(".envrc")).unwrap(), "ours\nevil\n");
+    let shown = world.ok(&["--workspace", &project_text, "chat", "-m", "/diff"]);
+    assert!(shown.contains(".envrc") && shown.contains("+evil"), "{shown}");
+    world.ok(&["--workspace", &project_text, "chat", "-m", "/undo --files"]);
+    assert_eq!(fs::read_to_string(project.join(".envrc")).unwrap(), "ours\n");
+    assert!(!project.join("CLAUDE.md").exists());
+}

@@ -70,6 +70,15 @@ impl BackgroundChanges {
         Ok(())
     }
 
+    /// Adds what a command in the foreground was let to touch, as long as one in the background runs, which may change it
+    /// too; all that they were let to touch together.
+    fn with_touches(&self, touches: &[PathBuf]) -> Vec<PathBuf> {
+        let mut baseline = self.locked();
+        let Some(baseline) = baseline.as_mut() else { return touches.to_vec() };
+        baseline.touches.extend_from_slice(touches);
+        baseline.touches.clone()
+    }
+
     /// Forgets what was recorded for a command that did not begin.
     fn has_not_begun(&self, commands: &CommandScope) {
         let mut baseline = self.locked();
@@ -214,7 +223,8 @@ pub(crate) fn recording_beside<T>(
     };
     let roots = commands.checkpoints.of_roots(&call.scope.roots);
     let recorder = (call.changes, call.cancel, is_outside);
-    let (ran, changed, stands) = recording_from(&roots, recorder, touches, begins, run)?;
+    let touches = background.with_touches(touches);
+    let (ran, changed, stands) = recording_from(&roots, recorder, &touches, begins, run)?;
     background.follow(stands, changed.is_outside);
     Ok((ran, changed))
 }
