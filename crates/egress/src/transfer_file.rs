@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::OFlags;
+
 use crate::record::Transfer;
 
 /// Bytes of the file before it is put aside; the one that was put aside before goes.
@@ -42,7 +44,9 @@ fn line(Transfer { host, purpose, sent, received }: &Transfer) -> String {
 /// Appends a line; a file of more than `max_bytes` is put aside first, by one of the processes that meet it. Nobody is waited
 /// for: what another one appends meanwhile is put aside with it.
 fn append(path: &Path, line: &str, max_bytes: u64) -> io::Result<()> {
-    let open = || File::options().create(true).append(true).mode(0o600).open(path);
+    // A pipe would wait for a reader; behind a link is another's file.
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let open = || File::options().create(true).append(true).mode(0o600).custom_flags(flags).open(path);
     let mut file = open()?;
     let found = file.metadata()?;
     if found.len() > max_bytes && file.try_lock().is_ok() {

@@ -9,7 +9,7 @@ use agent::session::{
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent};
 use loom::plan::NewText;
-use loom::{Role, ViewName};
+use loom::{NodeId, Role, ViewName};
 use model::ModelPlace;
 use store::CallId;
 
@@ -31,8 +31,8 @@ pub(super) struct TurnShown {
     entered: OpenedSession,
     /// What was shown of its answers until now.
     shown: Shown,
-    /// Whether what was said here is known to be a node.
-    is_accepted: bool,
+    /// The node of what was said here, once it is one.
+    said: Option<NodeId>,
     /// Whether the files that were attached go along with it.
     takes_files: bool,
     /// Whether what was said here is answered, or was rejected.
@@ -239,14 +239,14 @@ impl Conversation {
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));
         self.seen = Some(SeenSession { tree: None, ..seen });
         let shown = Shown { streams: self.streams, ..app.shown() };
-        let (is_accepted, is_over, is_stopped) = (false, false, false);
+        let (said, is_over, is_stopped) = (None, false, false);
         self.turn = Some(TurnShown {
             session,
             events,
             key,
             entered,
             shown,
-            is_accepted,
+            said,
             takes_files,
             is_over,
             is_stopped,
@@ -313,7 +313,7 @@ impl Conversation {
             app.frontend.event(n, &event);
             turn.shown.show(&event);
             match event {
-                SessionEvent::Started { place: ModelPlace::Remote, .. } if turn.is_accepted => {
+                SessionEvent::Started { place: ModelPlace::Remote, .. } if turn.said.is_some() => {
                     self.tell_egress(app);
                 }
                 SessionEvent::Call { answer, number, tool, effects, .. } => {
@@ -326,23 +326,25 @@ impl Conversation {
                         (call.status, call.node) = (Some(status), Some(node));
                     }
                 }
-                SessionEvent::Accepted { say, text, remote, .. } => {
+                SessionEvent::Accepted { say, node, text, remote } => {
                     if say != turn.key {
                         return Some(TurnStep::Joined { text, remote });
                     }
-                    self.accepted(app, asker).await;
+                    self.accepted(app, asker, node).await;
                 }
-                SessionEvent::Finished { says, outcome } => {
+                SessionEvent::Finished { says, mut outcome } => {
                     let (own, entered) = (says.contains(&turn.key), turn.entered.clone());
                     let calls = std::mem::take(&mut turn.calls);
                     turn.is_over |= own;
+                    // What another client said in it came after that.
+                    outcome.said = turn.said.filter(|_| own).unwrap_or(outcome.said);
                     self.reload &= !own || outcome.manifest.is_none();
                     if own && outcome.manifest.is_some() {
                         // Whoever reads events too slowly has not heard of its beginning.
                         self.tell_egress(app);
                     }
                     if own {
-                        self.accepted(app, asker).await;
+                        self.accepted(app, asker, outcome.said).await;
                     }
                     if let Some(seen) = &mut self.seen {
                         seen.tree = Some(outcome.tree);
@@ -372,9 +374,9 @@ impl Conversation {
 
     /// What was said here is a node: what waited for it went along, and its turn took that off the settings. What waits
     /// there now was attached again since.
-    async fn accepted(&mut self, app: &App, asker: &Asker) {
+    async fn accepted(&mut self, app: &App, asker: &Asker, node: NodeId) {
         let Some(turn) = &mut self.turn else { return };
-        if std::mem::replace(&mut turn.is_accepted, true) {
+        if turn.said.replace(node).is_some() {
             return;
         }
         self.anew = false;

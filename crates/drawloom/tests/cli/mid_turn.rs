@@ -185,6 +185,13 @@ impl Joined {
         Self { world, events, second, told }
     }
 
+    /// The nodes of what was said by the first and by the second: each is told its own.
+    fn said(&self) -> (Value, Value) {
+        let nodes = crate::tools::nodes(&self.world);
+        let said = |text: &str| nodes.iter().find(|node| node["text"] == text).unwrap()["id"].clone();
+        (said("Do it."), said("Use tabs."))
+    }
+
     /// The result of the first.
     fn first(&self) -> Value {
         serde_json::from_str(self.events.lines().last().unwrap()).unwrap()
@@ -197,6 +204,7 @@ fn what_another_client_says_joins_a_turn_that_hands_back_at_its_next_model_call(
     let joined = Joined::new(&[answer], &[], |_| {});
     assert_eq!(joined.second["text"], "With tabs.", "{}", joined.second);
     assert_eq!(joined.first()["text"], "With tabs.", "{}", joined.events);
+    assert_eq!((joined.first()["said"].clone(), joined.second["said"].clone()), joined.said());
     assert!(joined.told.contains("main> (another process) Use tabs."), "{}", joined.told);
 }
 
@@ -208,10 +216,7 @@ fn what_joined_behind_an_answer_has_no_answer_where_its_request_fails() {
     assert_eq!((&second["node"], &second["text"]), (&Value::Null, &Value::Null), "{second}");
     assert_eq!(first["error"]["code"], "server_unavailable", "{first}");
     assert!(first["node"].is_string() && first["calls"][0]["status"] == "ok", "{first}");
-    // Each names what was said there.
-    let nodes = crate::tools::nodes(&joined.world);
-    let said = |text: &str| &nodes.iter().find(|node| node["text"] == text).unwrap()["id"];
-    assert_eq!((&first["said"], &second["said"]), (said("Do it."), said("Use tabs.")), "{first} {second}");
+    assert_eq!((first["said"].clone(), second["said"].clone()), joined.said(), "{first} {second}");
 }
 
 #[test]
