@@ -90,13 +90,13 @@ impl Quarantine {
         let new = after.new_since(before);
         // A folder of a linked working tree that was there is its owner's, whatever
         // it says by now.
-        let allowed = |path: &&PathBuf| {
-            !(walls.touches.contains(*path) && is_plain(path))
-                && !before.worktrees.contains(*path)
-                && !is_linked(path, before, after)
+        let is_allowed = |path: &&PathBuf| {
+            walls.touches.contains(*path) && is_plain(path)
+                || before.worktrees.contains(*path)
+                || is_linked(path, before, after)
         };
         let new: BTreeSet<&Path> = new
-            .filter(allowed)
+            .filter(|path| !is_allowed(path))
             .flat_map(|path| match (after.new_links(path, before), after.is_part_of_new(path, before)) {
                 // What they lead to was there before, or is new by its own name.
                 (Some(links), _) => links,

@@ -238,8 +238,8 @@ fn what_was_allowed_stays_while_a_server_runs_and_later_commands_come() {
     let said: Value = serde_json::from_slice(&said.stdout).unwrap();
     assert_eq!(said["text"], "Done.", "{said}");
     let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap()]);
-    let results = shown["nodes"].as_array().unwrap().iter().filter(|node| node["author"] == "exec");
-    let later = results.last().unwrap()["text"].as_str().unwrap();
+    let mut results = shown["nodes"].as_array().unwrap().iter().filter(|node| node["author"] == "exec");
+    let later = results.next_back().unwrap()["text"].as_str().unwrap();
     assert!(later.contains("SOUL.md is protected") && !later.contains("CLAUDE.md is protected"), "{later}");
     for (name, content) in [("CLAUDE.md", "theirs\n"), ("AGENTS.md", "Be brief.\n")] {
         assert_eq!(fs::read_to_string(project.join(name)).ok().as_deref(), Some(content), "{later}");
