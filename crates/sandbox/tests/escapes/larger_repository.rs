@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drawloom_sandbox::{CommandLine, Ending, Level, Limits, Notice, Outcome, Run, Walls};
 use tempfile::TempDir;
 
-use crate::world::{SECRET, lacks, program};
+use crate::world::{Program, SECRET, lacks};
 
 /// Puts what a command guesses under the name of a file into the index.
 const GUESS: &str = "git --git-dir=../.git update-index --add --cacheinfo \
@@ -20,6 +21,7 @@ const THIEF: &str = "cat other/.env >> ~/stolen; echo guess";
 /// A repository with a part that commands run in, and a secret beside it.
 struct Repository {
     folder: TempDir,
+    program: Arc<Program>,
     /// Root of the commands, and the git folder that serves it.
     root: &'static str,
     git: &'static str,
@@ -28,7 +30,7 @@ struct Repository {
 impl Repository {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let new = Self { folder, root: "outer/part", git: "outer/.git" };
+        let new = Self { folder, program: Program::new(), root: "outer/part", git: "outer/.git" };
         for name in ["outer/part", "outer/other", "home", "records"] {
             fs::create_dir_all(new.path(name)).unwrap();
         }
@@ -71,7 +73,7 @@ impl Repository {
             quarantine: self.path("quarantine"),
             signs_of_life: Vec::new(),
         };
-        let mut supervisor = Command::new(program());
+        let mut supervisor = Command::new(self.program.path());
         supervisor.arg(way).arg(serde_json::to_string(&run).unwrap());
         supervisor
     }

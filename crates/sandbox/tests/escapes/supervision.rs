@@ -88,7 +88,8 @@ fn what_appeared_is_in_quarantine_and_named() {
 }
 
 fn probe(omitted: &[&str]) -> LevelReport {
-    let probe = std::process::Command::new(crate::world::program()).arg("probe").args(omitted).output();
+    let program = crate::world::Program::new();
+    let probe = std::process::Command::new(program.path()).arg("probe").args(omitted).output();
     serde_json::from_slice(&probe.unwrap().stdout).unwrap()
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use drawloom_sandbox::{CommandLine, Level, Limits, Outcome, PackageCache, Run, Walls};
 use tempfile::TempDir;
@@ -40,23 +40,40 @@ pub(crate) fn lacks(programs: &[&str]) -> bool {
     is_left_out(&programs.iter().copied().filter(is_missing).collect::<Vec<_>>())
 }
 
-/// The program of the suite, where every user can read it.
-pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    &PROGRAM
-        .get_or_init(|| {
-            let folder = tempfile::tempdir().unwrap();
-            fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-            let program = folder.path().join("attempt");
-            fs::copy(env!("CARGO_BIN_EXE_sandbox-test-helper"), &program).unwrap();
-            (folder, program)
-        })
-        .1
+/// The program of the suite in a folder that every user can read; it goes with the last that holds it.
+pub(crate) struct Program(TempDir);
+
+impl Program {
+    pub(crate) fn new() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Program>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = shared.upgrade() {
+            return program;
+        }
+        let program = Arc::new(Self(tempfile::tempdir().unwrap()));
+        fs::set_permissions(program.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+        let built = env!("CARGO_BIN_EXE_sandbox-test-helper");
+        // A link costs nothing; it takes one file system.
+        if fs::hard_link(built, program.path()).is_err() {
+            fs::copy(built, program.path()).unwrap();
+        }
+        *shared = Arc::downgrade(&program);
+        program
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder().join("attempt")
+    }
 }
 
 /// Surroundings of one attempt.
 pub(crate) struct World {
     pub(crate) user: User,
+    program: Arc<Program>,
     folder: TempDir,
     victim: Child,
     unix: UnixListener,
@@ -169,6 +186,7 @@ impl World {
         }
         Self {
             user,
+            program: Program::new(),
             victim,
             unix,
             in_cache,
@@ -218,7 +236,7 @@ impl World {
             ("UDP6", udp6.to_string()),
             ("QUEUE", self.queue.clone()),
             ("MACHINE", rustix::system::uname().nodename().to_string_lossy().into_owned()),
-            ("ATTEMPT", program().to_string_lossy().into_owned()),
+            ("ATTEMPT", self.program.path().to_string_lossy().into_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -255,7 +273,7 @@ impl World {
     ) -> Result<Outcome, String> {
         let line = CommandLine::Shell(line.to_owned());
         let supervisor = self.program("supervise", line, level, self.walls(limits), weaker);
-        let mut command = Command::new(program());
+        let mut command = Command::new(self.program.path());
         command.arg("with-small-home").arg(self.path("home/sandbox/this")).arg(SMALL.to_string());
         command.arg(supervisor.get_program()).args(supervisor.get_args());
         command.env("OUTSIDE", self.path("outside")).stdin(Stdio::null());
@@ -266,7 +284,7 @@ impl World {
     /// Walls of the workspace.
     pub(crate) fn walls(&self, limits: Limits) -> Walls {
         let mut walls = Walls::around(&self.path("root"), &self.path("home/sandbox/this"));
-        walls.readable.push(program().parent().unwrap().to_owned());
+        walls.readable.push(self.program.folder().to_owned());
         walls.git_folders = vec![self.path("other.git")];
         walls.environment = self.targets();
         walls.limits = limits;
@@ -275,7 +293,7 @@ impl World {
 
     /// Runs a line without walls where `y` was typed at a terminal; whether it ended well.
     pub(crate) fn run_freely_at_terminal(&self, line: &str) -> bool {
-        let mut command = Command::new(program());
+        let mut command = Command::new(self.program.path());
         command.args(["freely-at-terminal", line]).current_dir(self.path("root")).envs(self.targets());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.user.apply(&mut command);
@@ -420,7 +438,7 @@ impl World {
         let mut command = Command::new("/bin/sh");
         // The supervisor has what a program may have: a descriptor that is not closed, an input, a secret.
         command.args(["-c", "exec 9<\"$OUTSIDE/file\"; exec \"$@\"", "sh"]);
-        command.arg(program()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(more);
+        command.arg(self.program.path()).arg(way).arg(serde_json::to_string(&run).unwrap()).args(more);
         command.env("OWNERS_KEY", SECRET).env("OUTSIDE", self.path("outside"));
         command.stdin(fs::File::open(self.path("outside/file")).unwrap());
         self.user.apply(&mut command);
