@@ -12,6 +12,7 @@
 mod attempts;
 mod caches;
 mod capabilities;
+mod covers;
 mod hardening;
 mod inner;
 mod landlock;
@@ -49,6 +50,7 @@ use crate::look::LookBefore;
 use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
 pub(crate) use attempts::SIGNALS;
+use covers::{Covers, Renewal};
 pub(crate) use landlock::kernel_abi;
 use signs_of_life::SignsOfLife;
 pub use worker::{run_worker, run_worker_without};
@@ -196,12 +198,18 @@ fn outer(
             Some((look, quarantine))
         }
     };
+    let has_covers = [Protection::MountNamespace, Protection::ProtectedMounts, Protection::RenewedCovers];
+    let mut covers = match namespaced && has_covers.into_iter().all(|protection| protections.has(protection))
+    {
+        true => Some(Covers::watch(request)?),
+        false => None,
+    };
     let guarded = [getpid(), getppid().unwrap_or_else(getpid)];
     let (alive, keep_alive) = pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
 
     match namespaces::fork().step("fork")? {
         None => {
-            drop((keep_alive, signs));
+            drop((keep_alive, signs, covers));
             let end = inner::run(request, place, control, protections, alive.as_fd(), &guarded);
             if let Err(failure) = end {
                 report(control, &HelperReport::Failed { step: failure.step, problem: failure.problem });
@@ -214,7 +222,7 @@ fn outer(
                 set_dumpable_behavior(DumpableBehavior::NotDumpable).step("dumpable")?;
             }
             let ended = if namespaced {
-                wait_for_namespace(control, inner, &mut signs)
+                wait_for_namespace(control, inner, (&mut signs, covers.as_mut()))
             } else {
                 watch::watch_tree(request, control, (inner, &mut signs), protections)
             };
@@ -236,12 +244,17 @@ fn is_alone(control: &UnixStream) -> bool {
 }
 
 /// Waits for the first process of the namespace, with whose end the kernel ends all others before it can be reaped.
-fn wait_for_namespace(control: &UnixStream, inner: Pid, signs: &mut SignsOfLife) -> Result<(), Failure> {
+fn wait_for_namespace(
+    control: &UnixStream,
+    inner: Pid,
+    (signs, mut covers): (&mut SignsOfLife, Option<&mut Covers>),
+) -> Result<(), Failure> {
     let ended = pidfd_open(inner, PidfdFlags::empty()).step("process descriptor")?;
     let mut asked = false;
     loop {
         signs.give();
         let mut events = vec![PollFd::new(&ended, PollFlags::IN)];
+        events.extend(covers.as_ref().map(|covers| covers.event()));
         if !asked {
             events.push(PollFd::new(control, PollFlags::IN));
         }
@@ -251,17 +264,43 @@ fn wait_for_namespace(control: &UnixStream, inner: Pid, signs: &mut SignsOfLife)
             Err(Errno::INTR) => continue,
             other => other.step("wait")?,
         };
-        if happened == 0 && !asked {
-            continue;
-        }
-        if happened == 0 {
+        let has_ended = !events[0].revents().is_empty();
+        let is_asked = !asked && events.last().is_some_and(|event| !event.revents().is_empty());
+        if let Some(covers) = &mut covers
+            && !renew(covers, control)
+        {
             let _ = kill_process(inner, Signal::KILL);
         }
-        if !events[0].revents().is_empty() {
+        if happened == 0 && asked {
+            let _ = kill_process(inner, Signal::KILL);
+        }
+        if has_ended {
             break;
         }
-        asked = true;
+        asked |= is_asked;
     }
     waitpid(Some(inner), WaitOptions::empty()).step("wait")?;
     Ok(())
+}
+
+/// Covers anew what was replaced while the command ran, and says so; whether the command may go on.
+fn renew(covers: &mut Covers, control: &UnixStream) -> bool {
+    let (why, path) = match covers.renew() {
+        Ok(Renewal::Covered(paths)) => {
+            for path in paths {
+                let what = format!(
+                    "{} was replaced by somebody else while it ran: for a moment it could write to it, so look at it",
+                    path.display()
+                );
+                report(control, &HelperReport::Lacks(what));
+            }
+            return true;
+        }
+        Ok(Renewal::Lost(path)) => ("it could go on writing to it".to_owned(), path.display().to_string()),
+        Err(Failure { step, problem }) => (problem, step),
+    };
+    let what = format!("it was ended: {path} was replaced by somebody else while it ran, and {why}");
+    report(control, &HelperReport::Lacks(what));
+    report(control, &HelperReport::Exited { code: None, signal: Some(Signal::KILL.as_raw()) });
+    false
 }

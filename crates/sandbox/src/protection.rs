@@ -19,6 +19,8 @@ pub enum Protection {
     UtsNamespace,
     /// The protected set mounted read-only, the folders above it mount points.
     ProtectedMounts,
+    /// Covering anew what is replaced while a command runs.
+    RenewedCovers,
     HiddenDrawloom,
     /// The owner's package caches below a layer that takes what is written, or read-only.
     CacheLayers,
@@ -49,7 +51,7 @@ pub enum Protection {
 }
 
 impl Protection {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NewSession,
         Self::EmptyInput,
         Self::CloseDescriptors,
@@ -59,6 +61,7 @@ impl Protection {
         Self::NetNamespace,
         Self::UtsNamespace,
         Self::ProtectedMounts,
+        Self::RenewedCovers,
         Self::HiddenDrawloom,
         Self::CacheLayers,
         Self::CacheCovers,
@@ -88,6 +91,7 @@ impl Protection {
             Self::NetNamespace => "net-namespace",
             Self::UtsNamespace => "uts-namespace",
             Self::ProtectedMounts => "protected-mounts",
+            Self::RenewedCovers => "renewed-covers",
             Self::HiddenDrawloom => "hidden-drawloom",
             Self::CacheLayers => "cache-layers",
             Self::CacheCovers => "cache-covers",

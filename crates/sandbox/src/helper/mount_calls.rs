@@ -40,16 +40,21 @@ pub(super) fn open_place(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a path below a folder that leads through no link; the last name may be one.
 pub(super) fn open_below(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    open_below_as(folder, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW)
+}
+
+/// The same with other flags for what is opened.
+pub(super) fn open_below_as(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let Some(name) = path.file_name() else {
         return Ok(openat(folder, c".", flags, Mode::empty())?);
     };
     let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => {
-            openat2(&folder, parent, flags | OFlags::DIRECTORY, Mode::empty(), inside)?
+            openat2(&folder, parent, on_the_way, Mode::empty(), inside)?
         }
-        _ => openat(&folder, c".", flags, Mode::empty())?,
+        _ => openat(&folder, c".", on_the_way, Mode::empty())?,
     };
     Ok(openat(&parent, name, flags, Mode::empty())?)
 }

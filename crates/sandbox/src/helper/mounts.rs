@@ -4,9 +4,7 @@
 //! root is mounted, so that nothing planted in a writable folder is looked up from outside; every place is walked to
 //! without following a link.
 //!
-//! The protected set lies over the roots as mounts of its own, read-only. Every folder between a protected path and
-//! its root is a mount, too: `mv .git g2` would else carry the protection away with the folder, and leave its name
-//! free. Nothing is mounted over what does not exist: a stub would stay behind in the folder.
+//! The protected set lies over the roots as mounts of its own, the covers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,13 +21,13 @@ use super::mount_calls::{
     process_folder, restrict,
 };
 use super::session::SessionMounts;
-use super::{Failure, Step, hardening};
+use super::{Failure, Step, covers, hardening};
 use crate::protection::{Protection, Protections};
 use crate::request::HelperRequest;
 use crate::walls::{RootAccess, Walls};
 
 /// Size of the new root itself, which holds only places to mount on.
-const ROOT_BYTES: u64 = 4 << 20;
+pub(super) const ROOT_BYTES: u64 = 4 << 20;
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const DEVICE_LINKS: [(&str, &str); 4] = [
     ("fd", "/proc/self/fd"),
@@ -95,7 +93,7 @@ pub(super) fn build(
     }
     processes(&root, host_processes, request, protections)?;
     if protections.has(Protection::ProtectedMounts) {
-        protect(&root, request, protections)?;
+        covers::protect(&root, request, protections)?;
     }
     enter(&root)?;
     Ok(unplaced)
@@ -120,7 +118,7 @@ fn place_caches(root: &OwnedFd, caches: &[(OwnedFd, PathBuf)], walls: &Walls) ->
 }
 
 /// Path below the root directory.
-fn below(path: &Path) -> &Path {
+pub(super) fn below(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
@@ -169,7 +167,7 @@ fn sources(request: &HelperRequest) -> Result<Vec<Source>, Failure> {
 }
 
 /// Private folders that would be seen.
-fn private(walls: &Walls) -> impl Iterator<Item = &PathBuf> {
+pub(super) fn private(walls: &Walls) -> impl Iterator<Item = &PathBuf> {
     let shown = |path: &&PathBuf| {
         let mut shown =
             walls.roots.iter().map(|root| &root.path).chain(&walls.readable).chain(&walls.git_folders);
@@ -279,83 +277,9 @@ fn processes(
     attach(folder, place).step("/proc")
 }
 
-/// Mounts the protected set over the roots.
-fn protect(root: &OwnedFd, request: &HelperRequest, protections: &Protections) -> Result<(), Failure> {
-    let walls = &request.walls;
-    let tops: Vec<&Path> =
-        walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path)).collect();
-    let is_there =
-        |path: &&PathBuf| !request.fleeting.contains(path) || open_below(root, below(path)).is_ok();
-    let protected: Vec<&PathBuf> = request.protected.iter().filter(is_there).collect();
-    let mut between = BTreeSet::new();
-    for path in protected.iter().copied().chain(&walls.touches).chain(private(walls)) {
-        let Some(top) =
-            tops.iter().filter(|top| path.starts_with(top)).max_by_key(|top| top.as_os_str().len())
-        else {
-            continue;
-        };
-        between.extend(path.ancestors().skip(1).take_while(|folder| folder != top).map(Path::to_path_buf));
-    }
-    // In the order of paths a folder stands before what it holds.
-    for folder in between {
-        cover_with_itself(root, &folder, MountAccess::ReadWrite)?;
-    }
-    for path in protected {
-        if walls.touches.iter().any(|touched| path.starts_with(touched)) {
-            continue;
-        }
-        let is_ours = path.file_name().is_some_and(|name| name == ".drawloom");
-        if is_ours && protections.has(Protection::HiddenDrawloom) && is_folder(root, path) {
-            hide_ours(root, path)?;
-        } else {
-            cover_with_itself(root, path, MountAccess::ReadOnly)?;
-        }
-    }
-    for touched in &walls.touches {
-        if request.protected.iter().any(|path| touched != path && touched.starts_with(path)) {
-            cover_with_itself(root, touched, MountAccess::ReadWrite)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether a path is a folder in the new root. By its own path it would be looked up in the old one.
-fn is_folder(root: &OwnedFd, path: &Path) -> bool {
-    open_below(root, below(path))
-        .is_ok_and(|place| kind_of(&place).is_ok_and(|kind| kind == PlaceKind::Folder))
-}
-
-fn kind_of(place: &OwnedFd) -> io::Result<PlaceKind> {
+pub(super) fn kind_of(place: &OwnedFd) -> io::Result<PlaceKind> {
     let kind = FileType::from_raw_mode(fstat(place)?.st_mode);
     Ok(if kind == FileType::Directory { PlaceKind::Folder } else { PlaceKind::File })
-}
-
-/// Mounts a file or folder over itself. One that is gone meanwhile is passed over: what comes in its place is found
-/// after the command.
-fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result<(), Failure> {
-    let step = || format!("protection of {}", path.display());
-    let place = match open_below(root, below(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.step(&step())?,
-    };
-    let copy = copy_of(&place).step(&step())?;
-    restrict(&copy, access, true).step(&step())?;
-    attach(copy, place).step(&step())
-}
-
-/// Covers `.drawloom` with an empty folder that holds only `run`.
-fn hide_ours(root: &OwnedFd, path: &Path) -> Result<(), Failure> {
-    let step = || format!("cover of {}", path.display());
-    let place = open_below(root, below(path)).step(&step())?;
-    let run = open_below(&place, Path::new("run")).and_then(copy_of).ok();
-    let cover = memory_folder(ROOT_BYTES, "755").step(&step())?;
-    attach(&cover, place).step(&step())?;
-    if let Some(run) = run {
-        restrict(&run, MountAccess::ReadWrite, true).step(&step())?;
-        let place = make_place(&cover, Path::new("run"), PlaceKind::Folder).step(&step())?;
-        attach(run, place).step(&step())?;
-    }
-    restrict(&cover, MountAccess::ReadOnly, false).step(&step())
 }
 
 /// Makes the new root the only one.

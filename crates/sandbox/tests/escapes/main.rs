@@ -24,6 +24,7 @@ mod overlapping;
 mod published;
 mod refused_calls;
 mod removals;
+mod replaced;
 mod rows;
 mod sessions;
 mod supervision;

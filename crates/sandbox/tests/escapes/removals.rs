@@ -67,6 +67,7 @@ pub(crate) const ALONE: &[(Protection, &str, Attempt)] = &[
     (Protection::ReadOnlyProcesses, "settings of the kernel, without Landlock", changes_kernel),
     (Protection::NoNewPrivileges, "new privileges, without Landlock and filters", gains_privileges),
     (Protection::Landlock, "create outside, without mounts", creates_outside_without_mounts),
+    (Protection::RenewedCovers, "append to instructions that their owner saved", crate::replaced::is_changed),
     (Protection::LookAlone, "change instructions and lose the supervisor", change_stays),
 ];
 

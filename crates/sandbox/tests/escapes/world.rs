@@ -217,6 +217,13 @@ impl World {
             || self.datagrams.recv(&mut buffer).is_ok()
     }
 
+    /// Gives a file or folder to the user of the commands.
+    pub(crate) fn give_to_user(&self, name: &str) {
+        if self.user == User::Nobody {
+            own(&self.path(name));
+        }
+    }
+
     /// What an attempt aims at, as its environment.
     fn targets(&self) -> BTreeMap<String, String> {
         let path = |name: &str| self.path(name).to_string_lossy().into_owned();
