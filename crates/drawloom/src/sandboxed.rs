@@ -142,6 +142,9 @@ fn refused(error: &SandboxError) -> CommandError {
             message,
             "--touches takes protected files and folders, as AGENTS.md or .github/workflows",
         ),
+        SandboxError::Unrecorded { folder, problem } => {
+            CommandError::file("what was there before the command cannot be written down in", folder, problem)
+        }
         SandboxError::Directory(_) | SandboxError::Path { .. } => {
             CommandError::refused("outside", message, "name a path of the workspace")
         }

@@ -45,9 +45,9 @@ impl LookBefore {
         accepted: &[Accepted],
         is_over: impl Fn() -> bool,
     ) -> Result<Self, SandboxError> {
-        let unrecorded = |error: io::Error| SandboxError::Path {
-            path: walls.tracked_records.clone().unwrap_or_default(),
-            problem: error.to_string(),
+        let unrecorded = |problem: io::Error| SandboxError::Unrecorded {
+            folder: walls.tracked_records.clone().unwrap_or_default(),
+            problem,
         };
         let roots = RootFolders::open(walls);
         let mut running = RunningCommands::enter(walls, is_over).map_err(unrecorded)?;
@@ -121,7 +121,14 @@ fn look_after_killed(
     roots: &RootFolders,
     quarantine: &Path,
 ) -> Result<Vec<Notice>, SandboxError> {
-    let Some(left) = running.left_behind() else { return Ok(Vec::new()) };
+    let left = running.left_behind().map_err(|(path, error)| SandboxError::Path {
+        path,
+        problem: format!(
+            "what commands that were killed made cannot be told from what was there ({error}): look through the protected \
+             files of the workspace, then remove this file"
+        ),
+    })?;
+    let Some(left) = left else { return Ok(Vec::new()) };
     let mut quarantine = Quarantine::new(quarantine);
     let mut notices = left.kept().restore(walls, roots, &mut quarantine);
     // What stands there would count as its owner's from here on.

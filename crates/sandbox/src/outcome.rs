@@ -88,6 +88,8 @@ pub enum SandboxError {
     Directory(PathBuf),
     #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]
     Path { path: PathBuf, problem: String },
+    #[error("what was there before the command cannot be written down in {}: {problem}", folder.display())]
+    Unrecorded { folder: PathBuf, problem: std::io::Error },
     #[error("{} {problem}", path.display())]
     Touches { path: PathBuf, problem: NotTouchable },
     #[error("port {port} cannot be published: {problem}")]

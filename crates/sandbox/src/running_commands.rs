@@ -190,7 +190,7 @@ impl RunningCommands {
             folder.lock.try_lock_shared()?;
             // Of killed ones that cannot be looked after while others run here.
             if !entered.joined.is_empty() {
-                let left = FolderRecord::read(&folder.record).unwrap_or_default();
+                let left = FolderRecord::read(&folder.record)?;
                 entered.joined.extend(left.filter(|left| left.folder == folder.path));
             }
         }
@@ -217,22 +217,23 @@ impl RunningCommands {
     }
 
     /// What commands that were killed left in these folders: what they found there, and kept; nothing while one of them runs.
-    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+    ///
+    /// # Errors
+    /// If the record of a folder cannot be read, with its path: what they made there would count as its owner's.
+    pub(crate) fn left_behind(&self) -> Result<Option<LeftBehind>, (PathBuf, io::Error)> {
         let mut left = LeftBehind::default();
         if !self.joined.is_empty() {
-            return None;
+            return Ok(None);
         }
         for folder in self.folders.iter().filter(|folder| folder.is_first) {
-            let record = FolderRecord::read(&folder.record).unwrap_or_else(|error| {
-                tracing::warn!(%error, record = %folder.record.display(), "a record of killed commands cannot be read");
-                None
-            });
+            let record =
+                FolderRecord::read(&folder.record).map_err(|error| (folder.record.clone(), error))?;
             let seen = folder.lock.metadata().and_then(|metadata| metadata.modified());
             if let (Some(record), Ok(seen)) = (record.filter(|record| record.folder == folder.path), seen) {
                 left.records.push((record, seen + SILENCE));
             }
         }
-        (!left.records.is_empty()).then_some(left)
+        Ok((!left.records.is_empty()).then_some(left))
     }
 
     /// Takes out of a look what came while a command ran.
@@ -296,7 +297,7 @@ impl RunningCommands {
                     kept: kept.clone(),
                 }),
             };
-            workspace::replace_small_file(&folder.record, &record?)?;
+            workspace::replace_small_file_durably(&folder.record, &record?)?;
         }
         self.sign_of_life();
         self.let_others_begin();

@@ -66,5 +66,5 @@ pub use root::{
     Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, OwnerAccess,
     ReadRules, Root, RootAccess, StampedListing,
 };
-pub use small_file::replace_small_file;
+pub use small_file::{replace_small_file, replace_small_file_durably};
 pub use touched_folder::never_touched;

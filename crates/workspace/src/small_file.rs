@@ -11,11 +11,26 @@ use tempfile::NamedTempFile;
 /// # Errors
 /// When the folder cannot be written; the file is as it was then.
 pub fn replace_small_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    written_beside(path, bytes)?.persist(path)?;
+    Ok(())
+}
+
+/// The same for what must not be empty after a loss of power, once its name is there.
+///
+/// # Errors
+/// As [`replace_small_file`].
+pub fn replace_small_file_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = written_beside(path, bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn written_beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]

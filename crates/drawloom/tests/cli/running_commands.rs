@@ -60,6 +60,34 @@ fn sent(world: &World) -> (String, Run) {
 }
 
 #[test]
+fn where_the_record_of_a_killed_command_cannot_be_read_no_other_one_begins() {
+    let world = world_with(&[], "");
+    let mut killed = running(&world, "echo EVIL > AGENTS.md; touch made; sleep 1000");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let records = world.path("home/sandbox/tracked/running");
+    let [lock] = &with_end(&records, "lock")
+        .into_iter()
+        .filter(|lock| lock.with_extension("").is_file())
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", with_end(&records, "lock"))
+    };
+    let record = lock.with_extension("");
+    let kept = fs::read(&record).unwrap();
+    fs::write(&record, "").unwrap();
+    let project = text(&world.path("project"));
+    let line = ["--workspace", &project, "sandbox", "--", "true"];
+    let refused = world.run(&line);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.err.contains(&text(&record)), "{refused:?}");
+    assert!(world.path("project/AGENTS.md").exists());
+    fs::write(&record, kept).unwrap();
+    world.ok(&line);
+    assert!(!world.path("project/AGENTS.md").exists());
+}
+
+#[test]
 fn a_folder_that_a_tool_names_frees_nothing_in_it_for_a_running_command() {
     let line = "read line; echo evil > .envrc; echo made; read line";
     let input = |text: &str| json!({"name": "process", "arguments": {"process": 1, "input": text, "wait_for": "made"}});

@@ -192,6 +192,22 @@ fn a_home_that_cannot_be_written_is_refused() {
     before.unharmed(&home);
 }
 
+#[test]
+fn no_command_runs_where_it_cannot_be_written_down_what_was_there() {
+    let home = Home::new();
+    let ran = sh_with_mounts(
+        &home,
+        r#"
+        mkdir "$FOLDER/project"; cd "$FOLDER/project"
+        "$DRAWLOOM" sandbox -- true || exit 1
+        mount --bind "$DRAWLOOM_HOME" "$DRAWLOOM_HOME"
+        mount -o remount,bind,ro "$DRAWLOOM_HOME"
+        exec "$DRAWLOOM" sandbox -- touch made
+        "#,
+    );
+    ran.refused(6, &["written down"]);
+}
+
 /// What a command had changed until then is given back.
 #[test]
 fn a_turn_ends_by_itself_on_a_disk_that_fills_up_while_its_command_runs() {
