@@ -1,6 +1,7 @@
 //! The state of a conversation: which session, and how a model is asked there.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use agent::session::{ChosenModel, Name, SessionSampling};
 use agent::{AgentError, OpenedSession, SessionChoice, TurnConfig};
@@ -10,6 +11,7 @@ use loom::ViewName;
 use model::Thinking;
 use policy::Permission;
 use store::{SessionId, SessionKind};
+use tools::ToolRegistry;
 use workspace::trust::WorkspaceOrigin;
 use workspace::{Accept, FurtherRoot};
 
@@ -36,6 +38,8 @@ pub struct Conversation {
     pub(super) view: ViewName,
     /// How a model is asked; none before one is needed.
     pub(super) config: Option<TurnConfig>,
+    /// Tools of an agent in this session: what runs in their background ends with them.
+    pub(super) tools: Option<(String, Arc<ToolRegistry>)>,
     /// How much a model is to think, as whoever is there said.
     pub(super) think: Option<Thinking>,
     /// The agent that was chosen in the session; the default one without it.
@@ -140,6 +144,7 @@ impl Conversation {
             chosen: SessionChoice { workspace: app.workspace.key.clone(), name, kind },
             view,
             config: None,
+            tools: None,
             think: None,
             agent: None,
             agent_system: None,

@@ -150,7 +150,11 @@ impl Conversation {
         self.agent_system = profile.system;
         let agent = profile.name;
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
-        let tools = tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, &self.folders)?;
+        let tools = match self.tools.take() {
+            Some((of, tools)) if of == agent => Some(tools),
+            _ => tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, &self.folders)?,
+        };
+        self.tools = tools.clone().map(|tools| (agent.clone(), tools));
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
@@ -276,13 +280,7 @@ impl Conversation {
             let model = app.served_model(name).await?;
             let chosen = ChosenModel { name: name.to_owned(), place: Some(model.info().place) };
             (self.kept_model, self.newer.model, self.is_damaged) = (Some(chosen), true, false);
-            self.config = Some(match self.config.take() {
-                Some(config) if config.tools.is_some() => {
-                    let params = Params { provider: serde_json::Map::new(), ..config.params };
-                    TurnConfig { model, params, ..config }
-                }
-                _ => self.config_with(app, model).await?,
-            });
+            self.config = Some(self.config_with(app, model).await?);
         }
         let config = self.config(app).await?;
         let (now, info) = (place(config), config.model.info());

@@ -72,7 +72,8 @@ impl Conversation {
             if self.think_flag.is_some() && !self.newer.thinking {
                 self.kept_thinking = None;
             }
-            (self.system, self.sampling, self.config) = (None, SessionSampling::default(), None);
+            (self.system, self.sampling) = (None, SessionSampling::default());
+            (self.config, self.tools) = (None, None);
         }
         self.view = ViewName::default();
         self.anew = true;
@@ -105,7 +106,7 @@ impl Conversation {
         (self.chosen, self.view, self.anew) = (chosen, view, false);
         if is_another {
             // What was set there holds there.
-            (self.config, self.seen) = (None, None);
+            (self.config, self.tools, self.seen) = (None, None, None);
             self.attached.clear();
             self.restore(app, asker).await?;
         }

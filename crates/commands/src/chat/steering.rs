@@ -187,6 +187,7 @@ impl Conversation {
             chosen: self.chosen.clone(),
             view: self.view.clone(),
             config: self.config.clone(),
+            tools: self.tools.clone(),
             think: self.think,
             agent: self.agent.clone(),
             agent_system: self.agent_system.clone(),

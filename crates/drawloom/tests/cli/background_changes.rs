@@ -25,6 +25,30 @@ fn look(arguments: &Value) -> Value {
 }
 
 #[test]
+fn what_is_set_in_a_conversation_ends_nothing_that_runs_in_its_background() {
+    let world = world(&[
+        calls(&json!([background("read go; echo heard; read go")])),
+        json!({"text": "Started."}),
+        calls(&json!([look(&json!({"process": 1, "input": "\n", "wait_for": "heard"}))])),
+        json!({"text": "Still there.", "expect": ["heard"]}),
+    ]);
+    let project = text(&world.path("project"));
+    let command = world.command(&["--color", "never", "--workspace", &project, "chat"]);
+    let mut terminal = Terminal::sized(with_terminal(&command), 100, 200);
+    terminal.at_prompt();
+    terminal.says("Start.\r");
+    terminal.shows("Started.");
+    for line in ["/set temperature=0.5\r", "/system Be brief.\r", "/plan on\r", "/plan off\r"] {
+        terminal.says(line);
+        terminal.at_prompt();
+    }
+    terminal.says("Look.\r");
+    terminal.shows("Still there.");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
 fn what_a_command_in_the_background_changes_is_shown_and_given_back() {
     let command = "read go; echo bg > bg.txt; echo '// x' >> src/main.rs; echo one; \
                    read go; rm gone; echo two; read go; echo three > three.txt; echo three";
