@@ -10,6 +10,7 @@ use ::tools::{
 use egress::Gate;
 use sandbox::{Level, Sandbox, Session, Walls, git_folders_serving};
 use store::home::HomeDir;
+use text::terminal::one_line;
 use workspace::{AllowedRoots, FurtherRoot, GitIdentity, Root, StoreGuard, canonical};
 
 use crate::error::CommandError;
@@ -62,14 +63,13 @@ pub fn of_workspace(
     walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
-    let placed = |folder: PathBuf| match (folder.strip_prefix("~"), &user_home) {
-        (Ok(below), Some(home)) => home.join(below),
-        _ => folder,
-    };
+    if let Some(why) = toolchains_problem(&toolchains, home) {
+        return Err(CommandError::usage(why, "correct exec.toolchains in config.toml"));
+    }
     // A folder that is a link is shown where it leads.
     let toolchains: Vec<PathBuf> = toolchains
-        .into_iter()
-        .map(|folder| canonical(&placed(folder)))
+        .iter()
+        .map(|folder| placed(folder, user_home.as_deref()))
         .filter(|folder| {
             let is_there = folder.is_dir();
             if !is_there && settings.toolchains.is_some() {
@@ -92,6 +92,29 @@ pub fn of_workspace(
     }
     walls.readable.extend(toolchains);
     Ok(walls)
+}
+
+/// Where a folder of the configuration is, `~` the home of the person.
+fn placed(folder: &Path, user_home: Option<&Path>) -> PathBuf {
+    match (folder.strip_prefix("~"), user_home) {
+        (Ok(below), Some(home)) => canonical(&home.join(below)),
+        _ => canonical(folder),
+    }
+}
+
+/// What is wrong with folders of toolchains, if anything is: every command reads them.
+pub fn toolchains_problem(folders: &[PathBuf], home: &Path) -> Option<String> {
+    let user_home = user_home();
+    let homes = [user_home.as_deref(), Some(home)].into_iter().flatten().map(canonical).collect::<Vec<_>>();
+    let is_wide = |folder: &&PathBuf| {
+        let place = placed(folder, user_home.as_deref());
+        homes.iter().any(|home| home.starts_with(&place)) || place.starts_with(&homes[homes.len() - 1])
+    };
+    let folder = folders.iter().find(is_wide)?;
+    Some(format!(
+        "exec.toolchains: {} is or holds your home folder, or is of Drawloom's: commands would read keys there",
+        one_line(&folder.to_string_lossy())
+    ))
 }
 
 /// Folder of a home in which it is kept what was there before commands.

@@ -137,8 +137,8 @@ fn set_key(
     if written.is_empty() {
         return unset_key(path, paths, layers, note);
     }
-    if path == CACHES {
-        require_caches(written, &paths.home)?;
+    if let Some((_, problem)) = FOLDERS.iter().find(|(key, _)| path == *key) {
+        require_folders(&path, written, &paths.home, *problem)?;
     }
     if let [section, agent, last] = &segments(path)[..]
         && (section.as_str(), last.as_str()) == ("agents", "tools")
@@ -331,23 +331,33 @@ fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(known_rules(&config.policy.rules, config.tools.keys()).err());
     problems.extend(caches_problem(&config.exec.caches, home));
+    let toolchains = config.exec.toolchains.as_deref().unwrap_or_default();
+    problems.extend(commands::walls::toolchains_problem(toolchains, home));
     problems.extend(config.web.of_commands().err());
     problems.extend(config.web.search_service().err());
     Ok(problems)
 }
 
-/// Key of the package caches that commands read.
-const CACHES: &str = "exec.caches";
+/// What is wrong with folders, given the home, if anything is.
+type FoldersProblem = fn(&[PathBuf], &Path) -> Option<String>;
 
-/// Refuses folders that may be no caches.
-fn require_caches(written: &str, home: &Path) -> Result<(), CommandError> {
+/// Keys of folders that commands read.
+const FOLDERS: [(&str, FoldersProblem); 2] =
+    [("exec.caches", caches_problem), ("exec.toolchains", commands::walls::toolchains_problem)];
+
+/// Refuses folders that commands may not read.
+fn require_folders(
+    key: &str,
+    written: &str,
+    home: &Path,
+    problem: FoldersProblem,
+) -> Result<(), CommandError> {
     // What is no list of folders is refused with what it takes.
-    let folders = keys::find(CACHES)
-        .and_then(|row| row.kind.read(written).ok())
-        .and_then(|value| value.try_into().ok());
-    let problem = folders.and_then(|folders: Vec<PathBuf>| caches_problem(&folders, home));
+    let folders =
+        keys::find(key).and_then(|row| row.kind.read(written).ok()).and_then(|value| value.try_into().ok());
+    let problem = folders.and_then(|folders: Vec<PathBuf>| problem(&folders, home));
     problem.map_or(Ok(()), |why| {
-        Err(CommandError::usage(why, "name the folders of caches alone; nothing was changed"))
+        Err(CommandError::usage(why, "name the folders that are needed alone; nothing was changed"))
     })
 }
 

@@ -61,6 +61,25 @@ fn a_folder_that_may_be_no_cache_is_refused_where_it_is_set() {
 }
 
 #[test]
+fn a_folder_of_a_toolchain_is_not_the_home_of_a_person_nor_of_drawloom() {
+    let world = World::new();
+    fs::create_dir_all(world.path("user/.tools")).unwrap();
+    world.ok(&["config", "set", "exec.toolchains", r#"["~/.tools"]"#]);
+    for folder in ["~".to_owned(), "/".to_owned(), text(&world.path("user")), text(&world.path("home/spool"))]
+    {
+        let refused = world.run(&["config", "set", "exec.toolchains", &format!("[{folder:?}]")]);
+        assert_eq!(refused.code, Some(2), "{folder}: {refused:?}");
+        assert!(refused.err.contains("exec.toolchains"), "{folder}: {refused:?}");
+    }
+    // Written by hand it opens nothing, either.
+    world.write("config.toml", "[exec]\ntoolchains = [\"~\"]\n");
+    fs::create_dir(world.path("project")).unwrap();
+    let refused = world.run(&["--workspace", &text(&world.path("project")), "sandbox", "--", "true"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("exec.toolchains"), "{refused:?}");
+}
+
+#[test]
 fn init_says_that_a_configured_folder_may_be_no_cache() {
     let world = World::new();
     fs::create_dir_all(world.path("user/.cargo")).unwrap();
