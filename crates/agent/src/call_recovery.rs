@@ -95,7 +95,7 @@ impl Runtime {
             let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
             let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
             self.clear_away(who, &call).await.into_iter().for_each(tell);
-            self.keep_changes((&call, trust), &claim, guards).await;
+            self.keep_changes((&call, trust), &claim, guards).await.into_iter().for_each(tell);
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
                 guards: guards.to_vec(),
@@ -139,9 +139,14 @@ impl Runtime {
         done.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")])
     }
 
-    /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same: it can be
-    /// given back no more, and that is said.
-    async fn keep_changes(&self, (call, trust): (&RunningCall, Trust), claim: &Claim, guards: &[Guard]) {
+    /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same, and why it cannot
+    /// be given back is returned.
+    async fn keep_changes(
+        &self,
+        (call, trust): (&RunningCall, Trust),
+        claim: &Claim,
+        guards: &[Guard],
+    ) -> Option<String> {
         let recorder = CallChanges::of(self, (call.tree, call.id), Some(claim), guards, trust);
         let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
         let recover = move || {
@@ -149,9 +154,8 @@ impl Runtime {
             let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
             tools::recover_command(&records, &guard, &recorder)
         };
-        if let Err(why) = blocking(recover).await {
-            tracing::warn!(why, "what a command changed that was cut off cannot be given back");
-        }
+        let kept = blocking(recover).await;
+        kept.err().map(|why| format!("what a command changed that was cut off cannot be given back: {why}"))
     }
 }
 

@@ -72,6 +72,10 @@ pub struct PlannedChange<'a> {
     pub origin: BytesOrigin,
 }
 
+/// Bytes below which a file says nothing that could mislead a model, and is found by the same hash in many places: an empty
+/// one, `{}`.
+pub const SAYS_NOTHING: usize = 16;
+
 /// Where the bytes come from that a change leaves (spec: security §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BytesOrigin {

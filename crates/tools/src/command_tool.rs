@@ -111,17 +111,14 @@ impl CommandTool {
             if self.network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
         // Below that level nothing keeps it from writing.
         if only_looks && commands.session.level() == Level::Full {
-            exec::note_outside(call, &commands.checkpoints);
-            let outcome = run_with_input(&opened.session, run, self.given(&input), call.cancel);
-            exec::note_outside(call, &commands.checkpoints);
-            let outcome = outcome?;
+            let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
+            let outcome = exec::looking(call, commands, run)?;
             return self.result(scope, commands, (&outcome, &opened), None);
         }
         let run = |signs_of_life| {
             run_with_input(&opened.session, Run { signs_of_life, ..run }, self.given(&input), call.cancel)
         };
         let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
-        call.from_outside.set(call.from_outside.get() || changed.is_outside);
         let mut outcome = outcome?;
         opened.correct(&mut outcome);
         self.result(scope, commands, (&outcome, &opened), changed.told_changes())

@@ -34,8 +34,8 @@ use crate::tool::{CallScope, Tool, ToolScope};
 
 pub use background_changes::BackgroundChanges;
 pub(crate) use background_changes::{beside_commands, recording_beside};
-pub(crate) use changed_files::note_outside;
 pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording, recover_command};
+pub(crate) use changed_files::{looking, note_outside};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::{ProcessBounds, Processes};
@@ -223,25 +223,19 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
         quarantine: commands.quarantine.join(call.changes.name()),
         signs_of_life: Vec::new(),
     };
-    if arguments.background || call.plan_mode {
-        note_outside(call, &commands.checkpoints);
-    }
     if arguments.background {
+        note_outside(call, &commands.checkpoints);
         return processes::start(call, commands, (arguments, network, opened), run);
     }
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {
-        let outcome = run_to_end(&opened.session, run, call.cancel);
-        note_outside(call, &commands.checkpoints);
-        let outcome = outcome?;
+        let outcome = looking(call, commands, || run_to_end(&opened.session, run, call.cancel))?;
         return Ok(report::told(scope, (&outcome, None), &commands.report, None));
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
     let touches = run.walls.touches.clone();
     let run = |signs_of_life| run_to_end(&opened.session, Run { signs_of_life, ..run }, call.cancel);
     let (outcome, changed) = recording_beside(call, commands, (is_outside, &touches), run)?;
-    call.meets_commands(commands);
-    call.from_outside.set(call.from_outside.get() || changed.is_outside);
     match outcome {
         Ok(mut outcome) => {
             opened.correct(&mut outcome);

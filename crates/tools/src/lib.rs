@@ -24,8 +24,8 @@ mod web;
 
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SeenFiles, WrittenFile,
-    give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SAYS_NOTHING, SeenFiles,
+    WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
 };
 pub use checkpoint::{
     CheckpointRules, Checkpoints, RootCheckpoints, RootRecords, records_with, remove_records,

@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 use loom::Digest;
 use sha2::{Digest as _, Sha256};
 use store::home::rename_new;
+use tools::SAYS_NOTHING;
 
 use crate::app::App;
 use crate::error::CommandError;
 
 /// The largest export that goes to standard output, in bytes: it is held in memory. A file has no bound.
 const MAX_STANDARD_OUTPUT: usize = 256 * 1024 * 1024;
-
-/// Bytes below which a file says nothing that could mislead a model.
-const SAYS_NOTHING: usize = 16;
 
 /// Where an export goes: a file beside the one named, which gets its name at the end, or standard output. Held where
 /// the command waits, so that one that is dropped leaves nothing while a thread still writes.

@@ -210,10 +210,13 @@ fn copy(
         }
     };
     let all = || subtree.entries.iter().zip(paths);
+    let take_back = |count: usize| {
+        let made: Vec<_> = all().take(count).collect();
+        made.into_iter().rev().for_each(|(entry, path)| drop(remove(call, (root, path), &entry.kind)));
+    };
     for (number, (entry, path)) in all().enumerate() {
         if let Err(why) = make(entry, path) {
-            let made: Vec<_> = all().take(number).collect();
-            made.into_iter().rev().for_each(|(entry, path)| drop(remove(call, (root, path), &entry.kind)));
+            take_back(number);
             return Err(why);
         }
     }
@@ -221,8 +224,10 @@ fn copy(
     for (entry, path) in all() {
         if let EntryKind::Folder { mode } = entry.kind
             && mode & FILLABLE != FILLABLE
+            && let Err(error) = root.set_mode(path, mode)
         {
-            root.set_mode(path, mode).map_err(|error| error.to_string())?;
+            take_back(paths.len());
+            return Err(error.to_string());
         }
     }
     Ok(())

@@ -226,6 +226,9 @@ pub(crate) fn recording_beside<T>(
     let touches = background.with_touches(touches);
     let (ran, changed, stands) = recording_from(&roots, recorder, &touches, begins, run)?;
     background.follow(stands, changed.is_outside);
+    // Somebody may have reached a command of the session meanwhile.
+    call.meets_commands(commands);
+    call.from_outside.set(call.from_outside.get() || changed.is_outside);
     Ok((ran, changed))
 }
 

@@ -16,6 +16,7 @@ use crate::checkpoint::{
     Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords,
     StoodState,
 };
+use crate::exec::CommandScope;
 use crate::tool::CallScope;
 
 /// Bytes and paths that are written down in one step.
@@ -232,6 +233,15 @@ pub(crate) fn note_outside(call: &CallScope<'_>, checkpoints: &RootCheckpoints) 
     }
 }
 
+/// Runs a command of a call that can change nothing.
+pub(crate) fn looking<T>(call: &CallScope<'_>, commands: &CommandScope, run: impl FnOnce() -> T) -> T {
+    note_outside(call, &commands.checkpoints);
+    let ran = run();
+    call.meets_commands(commands);
+    note_outside(call, &commands.checkpoints);
+    ran
+}
+
 /// Asks what stands beneath the roots after and writes down what differs, and where its bytes come from unless from outside.
 /// Returns the new records, too; the old one of a root whose changes could not be kept.
 pub(super) fn write_down(
@@ -352,9 +362,12 @@ pub fn recover_command(
         let is_new = |change: &CommandChange| change.before == StoodState::Absent;
         differences.changes.retain(|change| !(is_new(change) && is_held(change.path.as_path())));
         let origin = if is_outside { BytesOrigin::Outside } else { BytesOrigin::Call };
-        keep(&root, (&before, &after), (&differences.changes, origin), recorder)?;
+        match keep(&root, (&before, &after), (&differences.changes, origin), recorder) {
+            Ok(()) => count += differences.changes.len(),
+            Err(why) => failed = Some(why),
+        }
+        // Nobody comes back for it, and the bytes it names would be kept for ever.
         checkpoints.finish(&name);
-        count += differences.changes.len();
     }
     failed.map_or(Ok(count), Err)
 }

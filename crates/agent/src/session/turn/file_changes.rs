@@ -6,14 +6,11 @@ use loom::{Digest, TreeId, Trust};
 use store::{
     CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
 };
-use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange};
+use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING};
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
 use crate::runtime::Runtime;
-
-/// Bytes below which a file says nothing, and is found by the same hash in many places: an empty one, `{}`.
-const SAYS_NOTHING: usize = 16;
 
 /// Writes changes of one call down.
 pub(crate) struct CallChanges {
