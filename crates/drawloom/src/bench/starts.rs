@@ -17,7 +17,7 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch) {
         let mebibytes = found.len() as f64 / f64::from(1 << 20);
         report.row("this program on the disk, as it was built", mebibytes, "MiB", Some(40.0));
     }
-    for (arguments, budget) in [(&["--version"][..], 3.0), (&["doctor", "--quick"][..], 20.0)] {
+    for (arguments, budget) in [(&["--version"][..], 3.0), (&["doctor", "--quick"][..], 5.0)] {
         let name = format!("start, `drawloom {}`", arguments.join(" "));
         match starts(arguments, scratch) {
             Ok(times) => {
