@@ -29,6 +29,7 @@ mod exec_match;
 mod lasting;
 mod matching;
 mod named_files;
+mod named_programs;
 mod pattern;
 mod pattern_parser;
 mod policy;
@@ -44,6 +45,7 @@ pub use call::{
 pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
 pub use lasting::{LastingAnswers, Permission};
 pub use named_files::{NamedFile, named_files};
+pub use named_programs::named_programs;
 pub use pattern::{Limit, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};

@@ -206,8 +206,17 @@ pub const TABLE: &[Row] = &[
         RowId::ProtectedAsk,
         ASK,
         Never,
-        |call, _| call.written().any(|path| protection(path) == Some(Protection::Ask)),
+        |call, _| call.command.is_none() && writes_protected(call),
         "this file runs, steers or remembers something: it is written only after a person saw the difference",
+    )
+    .repeat(Repeat::EachTime),
+    // What a command makes of a file is known to nobody beforehand.
+    Row::new(
+        RowId::ProtectedAsk,
+        ASK,
+        Never,
+        |call, _| call.command.is_some() && writes_protected(call),
+        "a file that the command touches runs, steers or remembers something: it is open to it only after a person allowed it",
     )
     .repeat(Repeat::EachTime),
     Row::new(
@@ -351,6 +360,11 @@ fn at(call: &CallFacts, session: &SessionFacts, fits: fn(SandboxLevel) -> bool) 
 /// Whether a call is that of a web tool of our own.
 fn is_web(call: &CallFacts) -> bool {
     call.has(Effect::Net) && !call.has(Effect::Exec) && !call.has(Effect::Message) && call.server.is_none()
+}
+
+/// Whether a call writes what is asked about each time.
+fn writes_protected(call: &CallFacts) -> bool {
+    call.written().any(|path| protection(path) == Some(Protection::Ask))
 }
 
 /// Protection that a written path meets.

@@ -8,6 +8,7 @@ mod held;
 mod masked_output;
 mod network;
 mod processes;
+mod programs;
 mod published;
 pub(crate) mod report;
 mod touched_files;
@@ -39,6 +40,7 @@ pub(crate) use changed_files::{looking, note_outside};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::{ProcessBounds, Processes};
+pub(crate) use programs::how_it_runs;
 use touched_files::TouchedFiles;
 pub(crate) use watched_files::watched;
 
@@ -152,7 +154,7 @@ fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
 
 /// What a question shows.
 fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
-    let place = place(scope, arguments)?;
+    place(scope, arguments)?;
     // Nobody is asked for what is refused afterwards.
     published::check(scope, arguments)?;
     arguments.touches.iter().try_for_each(|path| touched_path(scope, path).map(drop))?;
@@ -160,10 +162,7 @@ fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
     let explicit_line = |line: &str| explicit(&one_line(line)).into_owned();
     let mut shown: Vec<String> =
         arguments.command.lines().map(|line| format!("$ {}", explicit_line(line))).collect();
-    if !place.path.is_root() || place.root.is_further() {
-        let directory = place.root.shown(&place.path).display().to_string();
-        shown.push(format!("in {}", explicit_line(&directory)));
-    }
+    shown.extend(command(scope, arguments).and_then(|facts| how_it_runs(scope, &facts, &facts.line)));
     if arguments.background {
         shown.push("in the background".to_owned());
     }

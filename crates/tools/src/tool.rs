@@ -23,7 +23,7 @@ use workspace::{AllowedRoots, RelativePath, Root};
 
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
-use crate::exec::{ChangedFiles, CommandScope};
+use crate::exec::{ChangedFiles, CommandScope, how_it_runs};
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
@@ -298,10 +298,12 @@ impl Tool {
         (command, line, reaches): (CommandFacts, String, Option<String>),
         run: impl Fn(&CallScope<'_>, &Value) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
-        let mut shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
-        shown.extend(reaches.map(|reaches| format!("reaches {}\n", explicit(&reaches))));
+        let shown = line.lines().map(|line| format!("$ {}\n", explicit(line))).collect::<String>();
+        let reaches = reaches.map_or_else(String::new, |reaches| format!("reaches {}\n", explicit(&reaches)));
+        let (facts, runs) = (command.clone(), line.clone());
         let preview = move |scope: &ToolScope, arguments: Value| {
-            Ok(format!("{shown}{}", called_with(scope, &arguments)))
+            let how = how_it_runs(scope, &facts, &runs).map_or_else(String::new, |how| format!("{how}\n"));
+            Ok(format!("{shown}{how}{reaches}{}", called_with(scope, &arguments)))
         };
         Self {
             spec,

@@ -169,7 +169,7 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
     fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
     let (_, said) = chat(&world, "Do it.");
     let denied = said["denied"].to_string();
-    assert!(denied.contains("runs, steers or remembers something"), "{said}");
+    assert!(denied.contains("a file that the command touches runs, steers or remembers something"), "{said}");
     let project = text(&world.path("project"));
     let mut waits = world.command(&["--workspace", &project, "chat", "-m", "Do it.", "--wait", "60"]);
     let mut waits = waits.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();

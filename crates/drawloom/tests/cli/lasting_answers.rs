@@ -1,7 +1,8 @@
 //! Answers that last, and those that are about something else by the time they come (spec: security §14).
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -13,12 +14,15 @@ use crate::world::{World, text};
 
 /// Lets the model make these calls in its next turn, in a session.
 fn chat(world: &World, session: &str, made: &[Value], wait: bool) -> Child {
+    let mut command = turn(world, session, made, if wait { &["--wait", "120"] } else { &[] });
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn turn(world: &World, session: &str, made: &[Value], more: &[&str]) -> Command {
     world.write("lines.jsonl", &format!("{}\n{}\n", calls(&json!(made)), json!({"text": "Done."})));
     let project = text(&world.path("project"));
-    let mut words = vec!["--workspace", &project, "--json", "chat", "--session", session, "-m", "Do it."];
-    words.extend(if wait { &["--wait", "120"][..] } else { &[] });
-    let mut command = world.command(&words);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+    let words = ["--workspace", &project, "--json", "chat", "--session", session, "-m", "Do it."];
+    world.command(&[&words, more].concat())
 }
 
 fn ended(child: Child) -> Value {
@@ -72,4 +76,53 @@ fn a_script_that_changed_between_question_and_yes_does_not_run_and_is_asked_abou
         assert_eq!(ended(child)["text"], "Done.");
         assert_eq!(world.path("project/other").exists(), is_changed, "what was approved as it is");
     }
+}
+
+#[test]
+fn a_question_about_a_command_names_its_programs_its_level_and_its_folder_and_one_about_a_file_none() {
+    let more = |folder: &str| {
+        let rule = "[[policy.rules]]\ndecision = \"ask\"\ntool = [\"exec\", \"write\"]\n";
+        format!("[exec]\ntoolchains = [\"{folder}\"]\n{rule}")
+    };
+    let world = world_with(&[], "");
+    let folder = text(&fs::canonicalize(world.path(".")).unwrap().join("chain"));
+    let [first, second] = ["first", "second"].map(|name| format!("{folder}/{name}"));
+    [&first, &second].iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    let put = |folder: &str| {
+        let path = format!("{folder}/weave");
+        fs::write(&path, format!("#!/bin/sh\necho {folder} > seen\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    put(&second);
+    world.write("config.toml", &(world.read("config.toml") + &more(&folder)));
+    let call = || {
+        let arguments = json!({"command": "weave x && echo done | cat", "directory": "src"});
+        json!({"name": "exec", "arguments": arguments})
+    };
+    let write = json!({"name": "write", "arguments": {"path": "a.md", "content": "One.\n"}});
+    let mut child = {
+        let mut command = turn(&world, "main", &[call(), call(), write], &["--wait", "120"]);
+        command.env("PATH", format!("{first}:{second}:/usr/bin:/bin"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let asked = question(&world, &mut child);
+    let named = |asked: &Value, folder: &str| {
+        let line = format!("runs {folder}/weave and /usr/bin/cat, level full, in src");
+        assert!(asked["about"].as_str().unwrap().lines().any(|shown| shown == line), "{line}: {asked}");
+    };
+    named(&asked, &second);
+    assert!(world.ok(&["approvals", "list"]).contains("weave and /usr/bin/cat, level full, in src"));
+    // Another program comes to be found by the name.
+    put(&first);
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let asked = question(&world, &mut child);
+    named(&asked, &first);
+    assert!(!world.path("project/src/seen").exists(), "what was not shown is not run");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    let asked = question(&world, &mut child);
+    let shown = asked.to_string();
+    assert!(["level", "runs", "command", "program"].iter().all(|word| !shown.contains(word)), "{shown}");
+    world.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    assert_eq!(ended(child)["text"], "Done.");
+    assert_eq!(fs::read_to_string(world.path("project/src/seen")).unwrap(), format!("{first}\n"));
 }

@@ -2,14 +2,14 @@
 //! §14).
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use loom::Digest;
 use policy::{CommandFacts, CommandStart, NamedFile, named_files};
 use sandbox::Walls;
 use workspace::{FileKind, FileProblem, ReadRules, RelativePath, Root};
+
+use super::programs::Programs;
 
 /// Bytes of a file whose content is looked at; of a larger one its stamp is.
 const MAX_BYTES: u64 = 10 << 20;
@@ -63,61 +63,7 @@ pub(crate) fn watched(
     Ok(Digest::of(known.as_bytes()))
 }
 
-/// Programs outside of the roots, as the walls of a command have them.
-#[derive(Default)]
-struct Programs<'w> {
-    /// Folders of `PATH`, in its order.
-    search_path: Vec<PathBuf>,
-    readable: &'w [PathBuf],
-}
-
-impl<'w> Programs<'w> {
-    fn of(walls: &'w Walls, directory: &Path) -> Self {
-        let search_path = walls.environment.get("PATH").map(String::as_str).unwrap_or_default();
-        let search_path = std::env::split_paths(search_path).map(|folder| directory.join(folder)).collect();
-        Self { search_path, readable: &walls.readable }
-    }
-
-    /// The program that a shell runs by a name without a folder.
-    fn found(&self, name: &str) -> Option<String> {
-        if name.contains('/') {
-            return None;
-        }
-        let is_program = |found: &Metadata| found.is_file() && found.mode() & 0o111 != 0;
-        self.search_path.iter().map(|folder| folder.join(name)).find_map(|path| stamp(&path, is_program))
-    }
-
-    /// A file that the machine has for all commands.
-    fn installed(&self, path: &Path) -> Option<String> {
-        let is_readable = self.readable.iter().any(|folder| path.starts_with(folder));
-        is_readable.then(|| stamp(path, Metadata::is_file)).flatten()
-    }
-
-    /// All that a name may mean that is known only once the line runs.
-    fn all(&self, (left, known): (&mut usize, &mut String)) -> Result<(), String> {
-        let folders: BTreeSet<PathBuf> =
-            self.search_path.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
-        for folder in folders {
-            let mut names: Vec<PathBuf> =
-                fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-            *left = left.checked_sub(names.len()).ok_or_else(too_many)?;
-            names.sort_unstable();
-            known.extend(names.iter().filter_map(|path| stamp(path, Metadata::is_file)));
-        }
-        Ok(())
-    }
-}
-
-/// A path, where it leads, and what stands there, if it is so.
-fn stamp(path: &Path, is_so: impl Fn(&Metadata) -> bool) -> Option<String> {
-    let found = fs::metadata(path).ok().filter(is_so)?;
-    let leads_to = fs::canonicalize(path).unwrap_or_default();
-    let changed = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
-    let stamp = (found.dev(), found.ino(), found.mode(), found.len(), changed);
-    Some(format!("{}\0{}\0{stamp:?}\n", path.display(), leads_to.display()))
-}
-
-fn too_many() -> String {
+pub(super) fn too_many() -> String {
     format!("it may be one of more than {MAX_STAMPS}")
 }
 

@@ -150,12 +150,12 @@ impl Turn<'_> {
             return void("what it may do was changed while it was asked about");
         }
         if again != (shown, subject, verdict) {
-            return void("what it changes became another text while it was asked about");
+            return void("what was shown of it became another text while it was asked about");
         }
         match on_disk(checked, CheckedCall::rests_on).await {
             Ok(files) if files == rests_on => {}
             Ok(_) => {
-                return void("a file or program it names was changed while it was asked about");
+                return void("a file or program that its command names was changed while it was asked about");
             }
             Err(why) => return incomparable(why),
         }
