@@ -81,6 +81,11 @@ fn a_call_for_which_no_tool_is_offered_is_named() {
     let world = world(&[calls(&json!([exec("ls")]))], "");
     let said = says(&world, "here", &["--json"]);
     assert!(said.err.contains("1 call was not run: exec: no tools are offered here\n"), "{said:?}");
+    let done: Value = serde_json::from_str(&said.out).unwrap();
+    let [call] = &done["calls"].as_array().unwrap()[..] else { panic!("{done}") };
+    let id = format!("{}-0", done["node"].as_str().unwrap());
+    let none = json!({"call": id, "tool": "exec", "effects": [], "status": null, "node": null});
+    assert_eq!((call, &done["denied"]), (&none, &json!([])), "{done}");
     let said = says(&world, "here", &["--new", "--events"]);
     let told = said.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let told: Vec<Value> = told.filter(|event| event["event"] == "notice").collect();

@@ -13,6 +13,7 @@ use loom::{
     TreeReader, Trust, ViewName,
 };
 use media::Picture;
+use policy::Effect;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
 use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry};
@@ -61,12 +62,33 @@ pub(super) enum Called {
 }
 
 /// A call as its answer says it.
-struct AskedCall {
+pub(super) struct AskedCall {
     /// Which of the calls of its answer, from 0.
-    number: u32,
-    id: String,
-    tool: String,
+    pub(super) number: u32,
+    pub(super) id: String,
+    pub(super) tool: String,
     arguments: Value,
+}
+
+impl AskedCall {
+    /// Those of an answer, in order.
+    pub(super) fn of(row: &NodeRow) -> Vec<Self> {
+        let blocks = row.node.content.iter().filter_map(|block| match block {
+            Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
+            _ => None,
+        });
+        let calls = (0..).zip(blocks).map(|(number, (id, name, arguments))| {
+            let (tool, arguments) = context::tools::unwrapped(name, arguments);
+            Self { number, id: id.clone(), tool: tool.to_owned(), arguments: arguments.clone() }
+        });
+        calls.collect()
+    }
+
+    /// That it is called.
+    pub(super) fn event(&self, answer: NodeId, effects: Vec<Effect>) -> SessionEvent {
+        let (tool, arguments) = (self.tool.clone(), self.arguments.to_string());
+        SessionEvent::Call { answer, number: self.number, tool, arguments, effects }
+    }
 }
 
 /// The calls of an answer.
@@ -97,17 +119,7 @@ impl AnswerCalls {
         if row.purged || loom::render::tip(rows, view)? != row.node.position {
             return Ok(None);
         }
-        let blocks = row.node.content.iter().filter_map(|block| match block {
-            Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
-            _ => None,
-        });
-        let calls: Vec<AskedCall> = (0..)
-            .zip(blocks)
-            .map(|(number, (id, name, arguments))| {
-                let (tool, arguments) = context::tools::unwrapped(name, arguments);
-                AskedCall { number, id: id.clone(), tool: tool.to_owned(), arguments: arguments.clone() }
-            })
-            .collect();
+        let calls = AskedCall::of(&row);
         let answer = row.node.position.original();
         let (trust, part_of) = (row.node.trust, turn_of(rows, view)?);
         let outside = outside_text(rows, &row)?;
@@ -178,13 +190,8 @@ impl Turn<'_> {
                     limits.require(self.runtime, &asker).await?;
                 }
                 limits.count(&asked.tool, &asked.arguments);
-                self.log.push(SessionEvent::Call {
-                    answer,
-                    number: asked.number,
-                    tool: asked.tool.clone(),
-                    arguments: asked.arguments.to_string(),
-                    effects: checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec()),
-                });
+                let effects = checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec());
+                self.log.push(asked.event(answer, effects));
                 match checked {
                     // It never runs, and its reason is its result.
                     Err(output) => {

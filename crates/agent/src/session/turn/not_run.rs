@@ -1,10 +1,11 @@
 //! Calls that were never run, told to their owner: of a turn that ended before they began, and of an answer for which no
 //! tools were offered. A request says of each that it was not run ([`context`]).
 
-use loom::{Ascent, Block, NodeId, NodeRow, Role, RowError, TreeId, TreeReader, ViewName, resolve};
+use loom::{Ascent, Block, NodeId, Role, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::Principal;
 
 use super::Turn;
+use super::calls::AskedCall;
 use crate::event::SessionEvent;
 
 impl Turn<'_> {
@@ -22,12 +23,13 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells which tools an answer calls for which none were offered.
+    /// Tells the calls of an answer for which no tools were offered: each is one without a result.
     pub(super) async fn tell_not_offered(&self, tree: TreeId, answer: Option<NodeId>) {
         let Some(answer) = answer else { return };
-        let read = move |rows: &dyn TreeReader| Ok(rows.node(answer)?.as_ref().map(called));
+        let read = move |rows: &dyn TreeReader| Ok(rows.node(answer)?.as_ref().map(AskedCall::of));
         let calls = self.runtime.read(&Principal::Owner, tree, read).await.ok().flatten().unwrap_or_default();
-        let tools: Vec<String> = calls.into_iter().map(|(_, tool)| tool).collect();
+        let tools: Vec<String> = calls.iter().map(|call| call.tool.clone()).collect();
+        calls.iter().for_each(|call| self.log.push(call.event(answer, Vec::new())));
         if !tools.is_empty() {
             let told = format!("{}: no tools are offered here", calls_not_run(&tools));
             self.log.push(SessionEvent::notice(told));
@@ -53,27 +55,16 @@ fn not_run(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<String>, RowErr
         }
         let started = rows.started_calls(position.id.original())?;
         let mut tools = Vec::new();
-        for (number, (id, tool)) in (0..).zip(called(&row)) {
-            match results.iter().position(|result| *result == id) {
+        for call in AskedCall::of(&row) {
+            match results.iter().position(|result| *result == call.id) {
                 Some(at) => drop(results.swap_remove(at)),
-                None if started.contains(&number) => {}
-                None => tools.push(tool),
+                None if started.contains(&call.number) => {}
+                None => tools.push(call.tool),
             }
         }
         return Ok(tools);
     }
     Ok(Vec::new())
-}
-
-/// The calls of an answer: the id of each, and the tool that is meant.
-fn called(row: &NodeRow) -> Vec<(String, String)> {
-    let calls = row.node.content.iter().filter_map(|block| match block {
-        Block::ToolCall { id, name, arguments } => {
-            Some((id.clone(), context::tools::unwrapped(name, arguments).0.to_owned()))
-        }
-        _ => None,
-    });
-    calls.collect()
 }
 
 /// How many calls were not run, and of which tools.
