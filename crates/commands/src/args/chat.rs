@@ -72,6 +72,18 @@ pub struct TurnArgs {
     pub no_restrict: bool,
 }
 
+impl TurnArgs {
+    /// Those that are about tools alone.
+    pub(crate) fn for_tools(&self) -> Vec<&'static str> {
+        let named = [
+            (self.plan, "--plan"),
+            (!self.allow.folders.is_empty(), "--allow"),
+            (self.no_restrict, "--no-restrict"),
+        ];
+        named.into_iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| flag).collect()
+    }
+}
+
 /// How a model is asked in a conversation.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct RequestArgs {

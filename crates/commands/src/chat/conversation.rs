@@ -24,7 +24,7 @@ use super::{position, sessions};
 use crate::answer_schema::AnswerSchema;
 use crate::app::App;
 use crate::args::allow::AllowArgs;
-use crate::args::chat::ChatArgs;
+use crate::args::chat::{ChatArgs, TurnArgs};
 use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::further_roots::{self, further_roots};
@@ -52,6 +52,8 @@ pub struct Conversation {
     pub(super) plan: bool,
     /// Whether a flag of this call turns it on.
     pub(super) plan_flag: bool,
+    /// What the flags of this call say of its turns.
+    pub(super) turn_flags: TurnArgs,
     /// Folders that this call opens beside the workspace.
     pub(super) folders: Vec<FurtherRoot>,
     /// Those that tools of the session reached when something was said in it last.
@@ -151,6 +153,7 @@ impl Conversation {
             system: None,
             plan: false,
             plan_flag: args.turn.plan,
+            turn_flags: args.turn.clone(),
             folders: folders_of(app, args)?,
             kept_folders: Vec::new(),
             allowed: Vec::new(),

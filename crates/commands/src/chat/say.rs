@@ -113,6 +113,7 @@ impl Conversation {
         self.read_files(app).await;
         let config = self.config(app).await?;
         let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
+        let has_tools = config.tools.is_some() && info.tools;
         self.admit_files(&info)?;
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &left_out {
@@ -122,6 +123,13 @@ impl Conversation {
             && let Some(why) = tools::without_workspace(app, self.agent(), self.session_type(), &info)
         {
             app.frontend.note(&why);
+        }
+        let place = (self.agent(), self.session_type());
+        if self.is_single()
+            && !has_tools
+            && let Some(idle) = tools::flags_without_tools(&self.turn_flags, place, &info)
+        {
+            app.frontend.note(&idle);
         }
         let before = if self.seen.is_some() { self.entered_before(app, asker).await? } else { None };
         if before.is_none() || self.anew {

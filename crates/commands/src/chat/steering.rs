@@ -194,6 +194,7 @@ impl Conversation {
             system: self.system.clone(),
             plan: self.plan,
             plan_flag: self.plan_flag,
+            turn_flags: self.turn_flags.clone(),
             folders: self.folders.clone(),
             kept_folders: self.kept_folders.clone(),
             allowed: self.allowed.clone(),

@@ -15,11 +15,13 @@ use model::ModelInfo;
 use policy::{Attendance, CallFacts, Effect, NetworkWish, SandboxLevel, SessionFacts, SessionType};
 use sandbox::{Level, Sandbox};
 use store::home::{HomeDir, HomeError};
+use text::terminal::one_line;
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, FurtherRoot, Root, canonical, file_name_of_key};
 
 use super::{conversation_tools, loom_tools};
 use crate::app::App;
+use crate::args::chat::TurnArgs;
 use crate::error::CommandError;
 use crate::further_roots;
 use crate::profile;
@@ -117,6 +119,33 @@ pub(super) fn without_workspace(
     let permitted = configured.is_some_and(|agent| loom_tools::names(agent).next().is_some());
     let tools = if permitted { "no tools but those of its permissions" } else { "no tools" };
     Some(format!("no workspace here: the model has {tools}{}", advice(app)))
+}
+
+/// Which flags of a call change nothing, as its model has no tools, and why it has none; nothing where there is none of
+/// them.
+pub(super) fn flags_without_tools(
+    flags: &TurnArgs,
+    (agent, session): (&str, SessionType),
+    model: &ModelInfo,
+) -> Option<String> {
+    let idle = flags.for_tools();
+    let mut without = Vec::new();
+    if !idle.is_empty() {
+        let have = if idle.len() == 1 { "has" } else { "have" };
+        without.push(format!("{} {have} no effect", idle.join(" and ")));
+    }
+    without.extend(flags.wait.map(|_| "--wait waits for answers about a budget alone".to_owned()));
+    if without.is_empty() {
+        return None;
+    }
+    let why = match (model.tools, session) {
+        (false, _) => format!("{} takes no tools", one_line(&model.full_name())),
+        (true, SessionType::Isolated) => {
+            format!("`ask` has no tools but those that agents.{agent}.tools names")
+        }
+        (true, _) => "the model has no tools here".to_owned(),
+    };
+    Some(format!("{why}: {}", without.join(", ")))
 }
 
 /// How to work where one is, behind what is said of it.

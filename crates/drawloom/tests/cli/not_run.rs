@@ -93,6 +93,59 @@ fn a_call_for_which_no_tool_is_offered_is_named() {
 }
 
 #[test]
+fn calls_of_tools_that_an_agent_does_not_have_and_of_plan_mode_are_in_the_result() {
+    let write = json!({"name": "write", "arguments": {"path": "a.md", "content": "One.\n"}});
+    let lines =
+        [calls(&json!([exec("ls"), {"name": "weave", "arguments": {}}, write])), json!({"text": "Done."})];
+    let world = world(&lines, "[agents.assistant]\ntools = [\"read\", \"write\"]\n");
+    fs::create_dir_all(world.path("here/project")).unwrap();
+    let project = text(&world.path("here/project"));
+    let (_, done) = world.json(&["--workspace", &project, "chat", "--plan", "-m", "Do it."]);
+    let calls = done["calls"].as_array().unwrap();
+    let ended: Vec<_> = calls.iter().map(|call| (call["tool"].as_str(), call["status"].as_str())).collect();
+    let [error, denied] = ["error", "denied"].map(Some);
+    assert_eq!(ended, [(Some("exec"), error), (Some("weave"), error), (Some("write"), denied)], "{done}");
+    assert!(calls.iter().all(|call| call["node"].is_string()), "{done}");
+    let [refused] = &done["denied"].as_array().unwrap()[..] else { panic!("{done}") };
+    assert!(refused["tool"] == "write" && refused["why"].to_string().contains("plan mode is on"), "{done}");
+}
+
+#[test]
+fn flags_that_need_tools_say_that_they_have_no_effect_where_there_are_none() {
+    let hello = [json!({"text": "Hello."})];
+    let more = "[agents.quiet]\ntools = []\n[agents.reader]\ntools = [\"read\"]\n";
+    let world = world(&hello, more);
+    fs::create_dir_all(world.path("here/project")).unwrap();
+    fs::create_dir_all(world.path("further")).unwrap();
+    let (project, further) = (text(&world.path("here/project")), text(&world.path("further")));
+    let told = |words: &[&str]| {
+        let said = world.run(&[&["--workspace", &project], words].concat());
+        assert_eq!((said.code, said.out.trim_end()), (Some(0), "Hello."), "{said:?}");
+        said.err
+            .lines()
+            .filter(|line| line.contains("no effect") || line.contains("--wait"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let ask = "`ask` has no tools but those that agents.assistant.tools names";
+    let quiet = ["chat", "--agent", "quiet", "--session", "quiet", "-m", "Hi."];
+    let here = "the model has no tools here";
+    let wait = "--wait waits for answers about a budget alone";
+    for (words, flags, line) in [
+        (&["ask", "Hi."][..], &["--plan"][..], format!("{ask}: --plan has no effect")),
+        (&["ask", "Hi."], &["--wait", "5"], format!("{ask}: {wait}")),
+        (&quiet, &["--plan", "--allow", &further], format!("{here}: --plan and --allow have no effect")),
+        (&quiet, &["--no-restrict", "--wait", "5"], format!("{here}: --no-restrict has no effect, {wait}")),
+    ] {
+        assert_eq!(told(&[words, flags].concat()), [line], "{words:?} {flags:?}");
+    }
+    // The controls: nothing is said of flags that were not given, nor where there are tools.
+    assert_eq!(told(&["ask", "Hi."]), [""; 0]);
+    assert_eq!(told(&["ask", "--agent", "reader", "--plan", "--wait", "5", "Hi."]), [""; 0]);
+    assert_eq!(told(&["chat", "--plan", "--wait", "5", "--allow", &further, "-m", "Hi."]), [""; 0]);
+}
+
+#[test]
 fn a_call_whose_question_died_with_its_process_is_told_with_the_next_turn() {
     let write = json!({"name": "write", "arguments": {"path": "AGENTS.md", "content": "Be brief.\n"}});
     let world = world(&[calls(&json!([write, exec("true")]))], "");
