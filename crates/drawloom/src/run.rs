@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
         paths = paths.or_here();
     }
-    egress::record_to(paths.home.join(store::home::EGRESS));
+    egress::record_to([store::home::EGRESS, store::home::OLDER_EGRESS].map(|name| paths.home.join(name)));
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
         Command::Policy(command) if command.changes_rules() => {

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 
 pub use layout::{
-    BACKUPS, CONFIG, DATABASE, EGRESS, HomeDir, KEYS, RANDOM_CHARS, STORE_COPIES, STORE_ID,
+    BACKUPS, CONFIG, DATABASE, EGRESS, HomeDir, KEYS, OLDER_EGRESS, RANDOM_CHARS, STORE_COPIES, STORE_ID,
     UNFINISHED_CONFIG, UnfinishedFile, is_unfinished, known_names, store_log,
 };
 pub(crate) use layout::{JOURNAL, LOG, SHARED, beside, migration_copy, unfinished_migration_copy};

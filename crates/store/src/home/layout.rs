@@ -110,9 +110,9 @@ pub const BACKUPS: &str = "backups.json";
 /// Files by which a home is known: no other program's folder holds one of these.
 const OURS_ALONE: [&str; 6] = [DATABASE, STORE_ID, CONFIG, KEYS, SEAL_KEY, TRUSTED_KEYS];
 
-/// What left this machine, and what the gate puts aside of it.
+/// What left this machine, and what is put aside of it.
 pub const EGRESS: &str = "egress.jsonl";
-const OLDER_EGRESS: &str = "egress.1.jsonl";
+pub const OLDER_EGRESS: &str = "egress.1.jsonl";
 
 const OTHER_FILES: [&str; 9] = [
     APPROVALS,
