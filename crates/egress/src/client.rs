@@ -11,7 +11,7 @@ use reqwest::{RequestBuilder, Url};
 
 use crate::gate::{Gate, Refusal, Rule};
 use crate::name::HostPort;
-use crate::record::Transfer;
+use crate::record::{Purpose, Transfer};
 
 /// Redirects that a client follows by itself.
 #[derive(Clone, Copy)]
@@ -114,6 +114,13 @@ fn policy(gate: &Gate, rule: &Arc<Rule>, redirects: Redirects) -> Policy {
 }
 
 impl Client {
+    /// The same for another purpose, with the same connections.
+    #[must_use]
+    pub fn with_purpose(&self, purpose: Purpose) -> Self {
+        let rule = Rule { purpose, ..Rule::clone(&self.rule) };
+        Self { rule: Arc::new(rule), ..self.clone() }
+    }
+
     /// Judges an address as [`Gate::judge`] does.
     ///
     /// # Errors

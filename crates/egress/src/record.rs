@@ -8,6 +8,8 @@ use crate::transfer_file::record;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Model,
+    /// A question that carries no text: which models a server has, and their windows.
+    ServerLook,
     Weights,
     Fetch,
     Search,
@@ -18,6 +20,7 @@ impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Model => "a request to a model",
+            Self::ServerLook => "a look whether a server is there",
             Self::Weights => "a download of weights",
             Self::Fetch => "a fetch of a page",
             Self::Search => "a search",

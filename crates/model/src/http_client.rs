@@ -48,20 +48,25 @@ impl Client {
         Ok(Self { endpoint, connection, credential, http })
     }
 
-    /// Asks for what lies at an address.
+    /// Asks a server what it has.
     pub(crate) async fn get(&self, url: Url) -> Result<Response, ModelError> {
-        self.open(self.http.get(url)).await
+        let http = self.http.with_purpose(Purpose::ServerLook);
+        self.open(&http, http.get(url)).await
     }
 
     /// Sends a body to an address and waits for the head of the response.
     pub(crate) async fn post(&self, url: Url, body: Bytes, stream: bool) -> Result<Response, ModelError> {
         let accept = if stream { "text/event-stream" } else { "application/json" };
         let post = self.http.post(url).header(CONTENT_TYPE, "application/json").header(ACCEPT, accept);
-        self.open(post.body(body)).await
+        self.open(&self.http, post.body(body)).await
     }
 
-    async fn open(&self, request: egress::RequestBuilder) -> Result<Response, ModelError> {
-        self.http.send(self.credential.put_on(request)).await.map_err(|error| match error {
+    async fn open(
+        &self,
+        http: &egress::Client,
+        request: egress::RequestBuilder,
+    ) -> Result<Response, ModelError> {
+        http.send(self.credential.put_on(request)).await.map_err(|error| match error {
             SendError::Http(error) => self.failure(&error),
             SendError::Refused(refusal) => {
                 ModelError::Connect { host: self.endpoint.host(), why: refusal.to_string(), refused: false }

@@ -355,5 +355,9 @@ fn what_left_is_written_down_by_host_and_bytes_and_without_its_text() {
         "{written}"
     );
     assert!(of_models.iter().all(|line| line["received"].as_u64().is_some()), "{written}");
+    // `doctor` looks at servers, and says nothing to a model.
+    assert!(of_models.iter().all(|line| line["sent"] != 0), "{written}");
+    let looks = lines.iter().filter(|line| line["why"] == "a look whether a server is there");
+    assert!(looks.clone().count() > 0 && looks.clone().all(|line| line["sent"] == 0), "{written}");
     assert!(!written.contains("heron") && !written.contains("chat/completions"), "{written}");
 }
