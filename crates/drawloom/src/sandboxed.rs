@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
 use commands::settings::{ExecSettings, WebSettings};
+use commands::shell::quoted;
 use commands::walls::CommandRoots;
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
@@ -19,6 +20,7 @@ use sandbox::{
 };
 use text::terminal::{VisibleStream, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use workspace::lies_in_never;
 
 use crate::interrupt;
 use crate::paths::InvocationPaths;
@@ -249,7 +251,10 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
     }
     for notice in &outcome.notices {
         match notice {
-            Notice::Quarantined { path, to } => told.protected.push(changed(path, Some(to))),
+            Notice::Quarantined { path, to } => {
+                told.protected.push(changed(path, Some(to)));
+                told.notices.push(way_back(path, to));
+            }
             Notice::Restored(path) => told.protected.push(changed(path, None)),
             Notice::Ended(names) => {
                 told.notices.push(format!("ended what it left running: {}", names.join(", ")));
@@ -276,6 +281,17 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
         }
     }
     told
+}
+
+/// How a file comes back that was moved away, and how a command makes it.
+fn way_back(path: &Path, to: &Path) -> String {
+    let [path_word, to] = [path, to].map(|path| quoted(&path.to_string_lossy()));
+    let back = format!("`mv {to} {path_word}` brings it back");
+    if lies_in_never(path) {
+        back
+    } else {
+        format!("{back}, and with `--touches {path_word}` the command may make it")
+    }
 }
 
 fn changed(path: &Path, to: Option<&PathBuf>) -> ProtectedChange {

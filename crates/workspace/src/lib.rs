@@ -67,4 +67,4 @@ pub use root::{
     ReadRules, Root, RootAccess, StampedListing,
 };
 pub use small_file::{replace_small_file, replace_small_file_durably};
-pub use touched_folder::never_touched;
+pub use touched_folder::{lies_in_never, never_touched};

@@ -1,14 +1,20 @@
 //! What no command may write, in a folder that a person let one write (spec: security §1).
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::git_shape::GitShape;
 use crate::path::RelativePath;
-use crate::protected::{Protection, ProtectionMatch, touches};
+use crate::protected::{Protection, ProtectionMatch, is_git_folder, touches};
 
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 20_000;
+
+/// Whether a path lies in a folder of git or in `.drawloom`.
+pub fn lies_in_never(path: &Path) -> bool {
+    path.iter().filter_map(OsStr::to_str).any(|name| is_git_folder(name) || name == ".drawloom")
+}
 
 /// Paths in a folder below a root that no command may write, whoever allows it: git folders, bare ones too, `.drawloom`
 /// and its like, and what is no file, folder or link. No link is followed.

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::web::{Site, answer, named};
-use crate::world::{World, lacks};
+use crate::world::{World, lacks, text};
 
 fn world() -> World {
     let world = World::new();
@@ -40,6 +42,23 @@ fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
     let run = world.run(&["sandbox", "--", "sh", "-c", "echo evil > .envrc"]);
     assert!(run.err.contains(".envrc, which is protected, to"), "{run:?}");
     assert!(!world.path("here/.envrc").exists());
+    // It can be had back, as is said.
+    let envrc = text(&fs::canonicalize(world.path("here")).unwrap().join(".envrc"));
+    let makes = "echo evil > .envrc; mkdir .drawloom";
+    let done = world.run(&["sandbox", "--json", "--", "sh", "-c", makes]);
+    let done: Value = serde_json::from_str(&done.out).unwrap();
+    let moved = done["protected"].as_array().unwrap();
+    let moved = moved.iter().find(|moved| moved["path"] == *envrc).unwrap()["moved_to"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(moved).unwrap(), "evil\n");
+    let back =
+        format!("`mv {moved} {envrc}` brings it back, and with `--touches {envrc}` the command may make it");
+    let notices: Vec<&str> = done["notices"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(notices.contains(&&*back), "{done}");
+    let never = notices.iter().find(|notice| notice.contains("here/.drawloom`")).unwrap();
+    assert!(never.ends_with("brings it back"), "{never}");
+    assert!(run.err.contains("brings it back, and with `--touches "), "{run:?}");
+    let made = world.run(&["sandbox", "--touches", &envrc, "--", "sh", "-c", "echo mine > .envrc"]);
+    assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -67,7 +86,7 @@ fn as_json_it_says_what_became_of_the_command() {
     let world = world();
     // All behind the two dashes is the command's.
     let run = world.run(&["--json", "sandbox", "--", "sh", "-c", "echo a; echo evil > .envrc; exit 3"]);
-    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let told: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, told["exit"].as_u64(), told["output"].as_str()), (Some(3), Some(3), Some("a\n")));
     assert_eq!(told["level"], "full");
     assert!(told["protected"][0]["path"].as_str().unwrap().ends_with("here/.envrc"), "{told}");
@@ -136,9 +155,8 @@ fn a_pipe_goes_into_the_command_and_what_it_changes_is_told_in_json() {
 
     let line = "echo one >> text.txt; mkdir made; echo 1 > made/new; cat > kept";
     let run = world.fed(&["--json", "sandbox", "--", "sh", "-c", line], b"kept\n");
-    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
-    let mut changed: Vec<_> =
-        told["changed"].as_array().unwrap().iter().map(serde_json::Value::to_string).collect();
+    let told: Value = serde_json::from_str(&run.out).unwrap();
+    let mut changed: Vec<_> = told["changed"].as_array().unwrap().iter().map(Value::to_string).collect();
     changed.sort();
     let expected = [
         r#"{"path":"kept","added":1,"removed":0}"#,
@@ -147,7 +165,7 @@ fn a_pipe_goes_into_the_command_and_what_it_changes_is_told_in_json() {
     ];
     assert_eq!(changed, expected, "{run:?}");
     let run = world.run(&["--json", "sandbox", "--", "cat", "kept"]);
-    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let told: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((&told["changed"], &told["output"]), (&serde_json::json!([]), &serde_json::json!("kept\n")));
 }
 

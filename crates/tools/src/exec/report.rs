@@ -1,13 +1,11 @@
 //! What a model is told of a command that ran.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::Path;
 
 use sandbox::{BoundedOutput, Ending, Level, LevelReport, Notice, Outcome};
 use text::cut::head_tail;
-use workspace::AllowedRoots;
-use workspace::protected::is_git_folder;
+use workspace::{AllowedRoots, lies_in_never};
 
 use super::changed_files::ChangedFiles;
 use super::held;
@@ -118,9 +116,8 @@ pub(super) fn notice(notice: &Notice) -> String {
     match notice {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {
-            let is_never =
-                path.iter().filter_map(OsStr::to_str).any(|name| is_git_folder(name) || name == ".drawloom");
-            let advice = if is_never { "" } else { "; name it in touches to make it, or use write" };
+            let advice =
+                if lies_in_never(path) { "" } else { "; name it in touches to make it, or use write" };
             format!("{} is protected: what it made there was moved to {}{advice}", name(path), name(to))
         }
         Notice::Restored(path) => {
