@@ -240,7 +240,12 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
             opened.correct(&mut outcome);
             // The model reads a new text of instructions once it was accepted.
             touched.difference().iter().for_each(|difference| call.changes.show(difference));
-            let told = report::told(scope, (&outcome, Some(&directory)), &commands.report, Some(&changed));
+            let told = report::told(
+                scope,
+                (&outcome, Some((&directory, &arguments.command))),
+                &commands.report,
+                Some(&changed),
+            );
             Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
         }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),

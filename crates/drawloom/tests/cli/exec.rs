@@ -198,6 +198,18 @@ fn what_touches_the_protected_set_is_asked_with_the_command_and_denied_where_nob
 }
 
 #[test]
+fn a_line_that_edits_a_protected_file_in_place_is_told_what_to_do() {
+    let (world, told) = ran("sed -i s/ours/mine/ AGENTS.md", |world| {
+        fs::write(world.path("project/AGENTS.md"), "ours\n").unwrap();
+    });
+    assert!(
+        told.contains("[errors]\nsed: ") && told.contains("run it with touches [\"AGENTS.md\"]"),
+        "{told}"
+    );
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "ours\n");
+}
+
+#[test]
 fn no_link_to_a_protected_file_opens_it() {
     let touching =
         json!({"name": "exec", "arguments": {"command": "echo evil >> AGENTS.md", "touches": ["one"]}});

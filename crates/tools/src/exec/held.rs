@@ -1,8 +1,10 @@
 //! Protected files that a command tried to write, as it says itself: behind a mount it is refused as by any read-only file.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use policy::{NamedFile, named_files};
 use workspace::protected::{self, NotTouchable};
 use workspace::{AllowedRoots, RootAccess, RootedPath};
 
@@ -10,16 +12,24 @@ use crate::changes::line_name;
 
 /// What programs say of a path behind a read-only mount, and of one that is a mount, in lower case: some say it so.
 const REFUSALS: [&str; 2] = ["read-only file system", "device or resource busy"];
+/// What `sed -i` says of a file beside the one that it cannot replace, which it does not name.
+const OF_SED: [&str; 2] = ["sed: cannot rename ", "sed: couldn't open temporary file "];
 /// Paths that are named.
 const NAMED: usize = 5;
 
-/// What to do about them, of what a command in `directory` printed; nothing where it names none.
-pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -> Option<String> {
+/// What to do about them, of what a line that ran in `directory` printed; nothing where it names none.
+pub(super) fn note(
+    roots: &AllowedRoots,
+    (directory, line): (&Path, &str),
+    printed: &[String],
+) -> Option<String> {
     let is_refusal = |line: &&str| {
         let line = line.to_lowercase();
         REFUSALS.iter().any(|refusal| line.contains(refusal))
     };
     let mut lines = printed.iter().flat_map(|text| text.lines()).filter(is_refusal).peekable();
+    let is_of_sed = lines.clone().any(|line| OF_SED.iter().any(|begins| line.starts_with(begins)));
+    let edited = if is_of_sed { edited(roots, directory, line) } else { Vec::new() };
     // There each word is the name of something protected.
     let here = directory.to_str().and_then(|directory| roots.place(directory).ok());
     let here = here.and_then(|here| Some(here.root.shown(&protected::holder(&here.path)?)));
@@ -27,7 +37,7 @@ pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -
     let words = lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || "\"'`‘’,;()".contains(c)));
     let leads_elsewhere = |word: &&str| here.is_none() || word.starts_with(['/', '.']);
     let named = words.filter(leads_elsewhere).filter_map(|word| held(roots, directory, word));
-    let paths: BTreeSet<PathBuf> = named.chain(here.clone()).collect();
+    let paths: BTreeSet<PathBuf> = named.chain(here.clone()).chain(edited).collect();
     let (of_git, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
         paths.iter().take(NAMED).partition(|path| path.iter().any(|name| name == ".git"));
     let named = |paths: &[&PathBuf]| {
@@ -48,6 +58,23 @@ pub(super) fn note(roots: &AllowedRoots, directory: &Path, printed: &[String]) -
         ));
     }
     (!notes.is_empty()).then(|| notes.join("\n"))
+}
+
+/// Protected files that are there and that a line names, also by a glob.
+fn edited(roots: &AllowedRoots, directory: &Path, line: &str) -> Vec<PathBuf> {
+    let mut names = Vec::new();
+    for named in named_files(line) {
+        match named {
+            NamedFile::File(name) => names.push(directory.join(name)),
+            NamedFile::Below { folder, depth: 1 } => {
+                let entries = fs::read_dir(directory.join(folder)).into_iter().flatten().flatten();
+                names.extend(entries.map(|entry| entry.path()));
+            }
+            NamedFile::Below { .. } | NamedFile::Any => {}
+        }
+    }
+    let files = names.into_iter().filter(|path| path.is_file());
+    files.filter_map(|path| held(roots, directory, path.to_str()?)).collect()
 }
 
 /// The path by which a call may touch what a word names, as tools are given it; in `.git`, which none may touch, that itself.
@@ -86,7 +113,7 @@ mod tests {
         let top = temp.path().canonicalize().unwrap();
         let roots = AllowedRoots::within(vec![Root::open(&top, &StoreGuard::new()).unwrap()]);
         let noted = |directory: &str, line: &str| {
-            note(&roots, &top.join(directory), &[String::new(), line.to_owned()])
+            note(&roots, (&top.join(directory), "true"), &[String::new(), line.to_owned()])
         };
         let absolute =
             format!("Error: EROFS: read-only file system, open '{}'", top.join("AGENTS.md").display());
@@ -112,6 +139,37 @@ mod tests {
         ] {
             let note = noted(directory, line).unwrap();
             assert!(note.contains(told), "{line}: {note}");
+        }
+        fs::write(top.join("AGENTS.md"), "ours\n").unwrap();
+        fs::create_dir_all(top.join("skills/one")).unwrap();
+        fs::write(top.join("skills/one/SKILL.md"), "ours\n").unwrap();
+        for (ran, line, told) in [
+            (
+                "sed -i s/a/b/ AGENTS.md",
+                "sed: cannot rename ./sedDdKwXf: Device or resource busy",
+                "AGENTS.md",
+            ),
+            ("sed -i s/a/b/ *.md", "sed: cannot rename ./sedDdKwXf: Device or resource busy", "AGENTS.md"),
+            (
+                "cd skills/one && sed -i s/a/b/ SKILL.md",
+                "sed: couldn't open temporary file ./sedk0K8hY: Read-only file system",
+                "skills/one/SKILL.md",
+            ),
+            (
+                "sed -i s/a/b/ skills/one/SKILL.md",
+                "sed: couldn't open temporary file skills/one/sedk0K8hY: Read-only file system",
+                "skills/one/SKILL.md",
+            ),
+        ] {
+            let note = note(&roots, (&top, ran), &[String::new(), line.to_owned()]);
+            let note = note.unwrap_or_else(|| panic!("{ran}"));
+            assert!(note.contains(&format!("{told:?}")), "{ran}: {note}");
+        }
+        for (ran, line) in [
+            ("sed -i s/a/b/ plain", "sed: cannot rename ./sedDdKwXf: Device or resource busy"),
+            ("cat AGENTS.md; cp a /x", "cp: cannot create '/x': Read-only file system"),
+        ] {
+            assert_eq!(note(&roots, (&top, ran), &[String::new(), line.to_owned()]), None, "{ran}");
         }
         for line in [
             "",

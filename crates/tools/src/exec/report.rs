@@ -16,11 +16,11 @@ use crate::tool::ToolScope;
 /// Characters of each output stream that are told.
 pub(crate) const SHOWN: usize = 20_000;
 
-/// How a command ended, what it printed, what it changed, and what there is to know besides. With the `directory` that it ran
-/// in also which paths it would have to touch: it may be run so.
+/// How a command ended, what it printed, what it changed, and what there is to know besides. With the folder that it ran
+/// in and its line also which paths it would have to touch: it may be run so.
 pub(crate) fn told(
     scope: &ToolScope,
-    (outcome, directory): (&Outcome, Option<&Path>),
+    (outcome, ran): (&Outcome, Option<(&Path, &str)>),
     report: &LevelReport,
     changed: Option<&ChangedFiles>,
 ) -> String {
@@ -46,7 +46,7 @@ pub(crate) fn told(
     // A command that succeeded may print what others said.
     let standard = if outcome.ending == Ending::Exited(0) { String::new() } else { outcome.standard.text() };
     let printed = [standard, outcome.error.text()];
-    let held = directory.and_then(|directory| held::note(&scope.roots, directory, &printed));
+    let held = ran.and_then(|ran| held::note(&scope.roots, ran, &printed));
     let notes = notes(outcome, report);
     let notes: Vec<String> =
         [notes, missed_by_git(&scope.roots, &outcome.notices), held].into_iter().flatten().collect();
