@@ -13,7 +13,7 @@ use workspace::{
     RelativePath, Root, StoreGuard,
 };
 
-use super::path_changes::{PRIVATE, PathChange, PathPlace, is_same};
+use super::path_changes::{PRIVATE, PathChange, PathPlace, READABLE, is_same};
 
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
@@ -21,8 +21,6 @@ const MAX_BYTES: u64 = 10 << 20;
 pub(super) const CHANGED_SINCE: &str = "somebody changed it since";
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
 const FILLABLE: u32 = 0o700;
-/// Right of an owner to read a file.
-const READABLE: u32 = 0o400;
 
 /// What files are reached with.
 #[derive(Debug, Clone)]

@@ -279,10 +279,10 @@ impl Shared {
                 self.folders.extend(above.map(Path::to_owned));
             }
             Act::PersonDeletes(path) => drop(fs::remove_file(self.folder.join(path))),
-            Act::PersonChangesMode(path) => {
+            Act::PersonChangesMode(path, mode) => {
                 let path = self.folder.join(path);
                 if !path.is_symlink() {
-                    fs::set_permissions(path, fs::Permissions::from_mode(0o750)).ok();
+                    fs::set_permissions(path, fs::Permissions::from_mode(*mode)).ok();
                 }
             }
         }

@@ -15,7 +15,7 @@ pub(super) enum Act {
     Killed(Box<Act>, u8),
     PersonWrites(String, String),
     PersonDeletes(String),
-    PersonChangesMode(String),
+    PersonChangesMode(String, u32),
 }
 
 /// What a command does in one step; where it cannot, it goes on.
@@ -139,6 +139,6 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
         2 => (file(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
         1 => (passed_over(), text()).prop_map(|(path, text)| Act::PersonWrites(path, text)),
         1 => file().prop_map(Act::PersonDeletes),
-        1 => file().prop_map(Act::PersonChangesMode),
+        1 => (file(), prop::sample::select(vec![0o600, 0o640, 0o750])).prop_map(|(path, mode)| Act::PersonChangesMode(path, mode)),
     ]
 }
