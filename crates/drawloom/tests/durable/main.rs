@@ -12,6 +12,7 @@ mod input;
 mod kill;
 mod leftovers;
 mod migrating;
+mod migrating_kills;
 mod mock;
 mod power;
 mod processes;

@@ -12,9 +12,9 @@ use crate::kill::kills;
 use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
-const VERSIONS: [u32; 5] = [2, 3, 4, 5, 6];
+pub(crate) const VERSIONS: [u32; 5] = [2, 3, 4, 5, 6];
 /// The version this program writes.
-const CURRENT: u32 = 7;
+pub(crate) const CURRENT: u32 = 7;
 
 fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)
@@ -46,13 +46,13 @@ fn of_version_1() -> Home {
     home
 }
 
-fn version(path: &Path) -> u32 {
+pub(crate) fn version(path: &Path) -> u32 {
     let store = rusqlite::Connection::open(path).unwrap();
     store.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
 
 /// Everything of the trees is as the older program exported it, and the store is whole.
-fn is_what_it_was(home: &Home, of: u32) {
+pub(crate) fn is_what_it_was(home: &Home, of: u32) {
     for (title, export) in [("Rain", "rain"), ("Snow", "snow"), ("Hello, loom", "hello--loom")] {
         let to = home.folder().join(format!("{export}.jsonl"));
         home.ok(&["tree", "export", title, "--with-context", "-o", to.to_str().unwrap()]);
@@ -158,7 +158,7 @@ fn large_of_version(of: u32) -> Home {
 }
 
 /// The copies of the store that lie in a home, unfinished or whole.
-fn copies(home: &Home) -> Vec<String> {
+pub(crate) fn copies(home: &Home) -> Vec<String> {
     let names =
         fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.contains(".bak")).collect()
