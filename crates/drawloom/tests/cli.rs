@@ -145,6 +145,8 @@ mod not_run;
 mod package_caches;
 #[path = "cli/paging.rs"]
 mod paging;
+#[path = "cli/partial.rs"]
+mod partial;
 #[path = "cli/passages.rs"]
 mod passages;
 #[path = "cli/permissions.rs"]

@@ -41,7 +41,7 @@ fn a_text_that_says_that_its_bytes_are_not_kept_is_shown_and_given_back_as_any_o
 }
 
 /// Runs it as an ordinary user, whom modes keep out.
-fn as_user(world: &World, arguments: &[&str]) -> Run {
+pub(crate) fn as_user(world: &World, arguments: &[&str]) -> Run {
     // Only the superuser can be somebody else.
     assert!(rustix::process::geteuid().is_root(), "run as root, or leave this test out by name");
     let project = world.path("project");
