@@ -157,6 +157,8 @@ mod pictures;
 mod planning;
 #[path = "cli/policy.rs"]
 mod policy;
+#[path = "cli/process_hours.rs"]
+mod process_hours;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "shared/program.rs"]

@@ -340,9 +340,10 @@ fn look(
         Some(Ok(outcome)) => {
             notes.extend(outcome.notices.iter().map(report::notice));
             if outcome.ending == Ending::TimedOut {
-                notes.push("it ran as long as one in the background may (limits.process_hours)".to_owned());
+                "ended: it ran as long as one in the background may (limits.process_hours)".to_owned()
+            } else {
+                report::ending(&outcome.ending)
             }
-            report::ending(&outcome.ending)
         }
         Some(Err(error)) => error.to_string(),
     };
