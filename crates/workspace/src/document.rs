@@ -47,6 +47,8 @@ pub struct Documents<'a> {
     root: &'a Root,
     calls: &'a dyn Calls,
     links: LinkPolicy,
+    /// Names that a document may have at most.
+    names: u64,
 }
 
 /// A document's text and the hash to expect when replacing it.
@@ -174,13 +176,19 @@ impl<'a> Documents<'a> {
     ) -> Result<Self, DocumentError> {
         let links = LinkPolicy::Follow;
         let fits = lock.workspace() == root.id();
-        if fits { Ok(Self { root, calls, links }) } else { Err(DocumentError::WrongLock) }
+        if fits { Ok(Self { root, calls, links, names: 1 }) } else { Err(DocumentError::WrongLock) }
     }
 
     /// The same, where a document that is a link is refused: what was judged by its name is what is written.
     #[must_use]
     pub fn refuse_links(self) -> Self {
         Self { links: LinkPolicy::Refuse, ..self }
+    }
+
+    /// The same, where a document may have as many names (hard links): the caller sees to each of them.
+    #[must_use]
+    pub fn with_names(self, names: u64) -> Self {
+        Self { names, ..self }
     }
 
     /// A failure as its caller is told.

@@ -189,6 +189,11 @@ impl Disk {
             let by_path = (&change.root, &change.path).cmp(&(&other.root, &other.path));
             step.cmp(other_step).then(if *step == Step::Go { by_path.reverse() } else { by_path })
         });
+        // A file whose names are all brought back is nobody else's.
+        let mut names: BTreeMap<FileId, u64> = BTreeMap::new();
+        for id in paths.iter().filter_map(|(_, change, _)| self.file_at(change)) {
+            *names.entry(id).or_default() += 1;
+        }
         let mut homeless: BTreeMap<Digest, PathBuf> = left.iter().filter_map(taken).collect();
         let (mut done, mut removed) = (Vec::new(), BTreeSet::new());
         for (_, change, found) in paths {
@@ -196,13 +201,22 @@ impl Disk {
                 FileState::Folder { mode: Some(mode) } => FileState::Folder { mode: Some(mode | FILLABLE) },
                 other => other,
             };
+            let of_file = self.file_at(&change).and_then(|id| names.get_mut(&id));
             let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
                 Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
                 None => match found.unkept {
                     Some(stamp) => self.remove_unkept(&change, stamp, &mut removed),
-                    None => self.bring(&change, (found.state, target), blob),
+                    None => {
+                        // What goes is a name, and the file of others stays.
+                        let goes = target == FileState::Absent;
+                        let most = if goes { u64::MAX } else { of_file.as_deref().copied().unwrap_or(1) };
+                        self.bring((&change, most), (found.state, target), blob)
+                    }
                 },
             };
+            if let (Ok(()), Some(names)) = (&brought, of_file) {
+                *names -= 1;
+            }
             if brought.is_err() {
                 homeless.extend(taken(&change));
             }
@@ -214,7 +228,7 @@ impl Disk {
                 && brought.is_ok()
             {
                 let filled = FileState::Folder { mode: Some(mode | FILLABLE) };
-                *brought = self.bring(change, (filled, found.target), blob);
+                *brought = self.bring((change, 1), (filled, found.target), blob);
             }
         }
         done
@@ -238,10 +252,17 @@ impl Disk {
         Ok(())
     }
 
-    /// Brings one path from what was found there to something else.
+    /// The file that has the name of a path.
+    fn file_at(&self, change: &PathChange) -> Option<FileId> {
+        let (root, path) = (self.root(&change.root).ok()?, relative(&change.path).ok()?);
+        let (kind, stamp) = root.stamp(&path).ok()?;
+        (kind == FileKind::Regular).then_some(stamp.id)
+    }
+
+    /// Brings one path from what was found there to something else. A file may have as many `names`.
     fn bring(
         &self,
-        change: &PathChange,
+        (change, names): (&PathChange, u64),
         (from, to): (FileState, FileState),
         blob: ReadBlob<'_>,
     ) -> Result<(), String> {
@@ -264,7 +285,7 @@ impl Disk {
             to => (to, None),
         };
         let states = (content(to, &kept), content(now, &bytes));
-        ::tools::give_back(&self.locks, &root, &path, states, self.umask)?;
+        ::tools::give_back(&self.locks, (&root, &path, names), states, self.umask)?;
         if let Some(opened) = opened {
             opened.leave();
         }

@@ -138,7 +138,7 @@ fn set_key(
         return unset_key(path, paths, layers, note);
     }
     if let Some((_, problem)) = FOLDERS.iter().find(|(key, _)| path == *key) {
-        require_folders(&path, written, &paths.home, *problem)?;
+        require_folders(path, written, &paths.home, *problem)?;
     }
     if let [section, agent, last] = &segments(path)[..]
         && (section.as_str(), last.as_str()) == ("agents", "tools")

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::exec::{exec, world_with};
-use crate::file_tools::say;
+use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat, writing};
 use crate::world::World;
 
@@ -52,6 +52,29 @@ fn the_model_is_told_once_what_was_given_back_and_what_was_taken_again() {
     assert!(sent(&world, "Undone.").contains(&restored));
     assert_eq!(say(&world, "/undo").code, Some(0));
     assert!(sent(&world, "Instead.").contains(&restored));
+}
+
+#[test]
+fn files_of_several_names_come_back_where_all_of_them_are_given_back() {
+    let line = "ln old other; echo more >> old; echo a > made; ln made twin; mkdir .l; \
+        for name in one two; do ln $name .l/$name; echo evil >> $name; done; ln mine further; \
+        echo more >> shared";
+    let world = world_with(&[calls(&json!([exec(line)])), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    for name in ["old", "one", "two", "mine", "shared"] {
+        fs::write(project.join(name), "here\n").unwrap();
+    }
+    let before = listed(&project);
+    assert_eq!(chat(&world, "Do it.").0, Some(0));
+    // A name that is not given back, so that the file is somebody else's as well.
+    fs::hard_link(project.join("shared"), world.path("user/shared")).unwrap();
+    let back = say(&world, "/undo --files");
+    let told = format!("{}{}", back.out, back.err);
+    assert!(told.contains("shared: it has 2 hard links"), "{told}");
+    assert_eq!(fs::read_to_string(project.join("shared")).unwrap(), "here\nmore\n");
+    fs::remove_file(world.path("user/shared")).unwrap();
+    assert_eq!(say(&world, "/undo --files").code, Some(0));
+    assert_eq!(listed(&project), before);
 }
 
 #[test]

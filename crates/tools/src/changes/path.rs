@@ -22,15 +22,26 @@ pub(super) fn make_folder(root: &Root, path: &RelativePath, mode: u32) -> Result
 /// Brings one path from what it is expected to hold to something else, with these permission bits.
 ///
 /// # Errors
-/// It holds another text, which stays; or the system refused.
+/// It holds another text, which stays; it is a file with further names; or the system refused.
 pub(super) fn change_file(
     locks: &Path,
     (root, path): (&Root, &RelativePath),
     expected: Option<Digest>,
+    to: (Option<&[u8]>, u32),
+) -> Result<(), String> {
+    change_named(locks, (root, path, 1), expected, to)
+}
+
+/// The same of a file that has as many names at most.
+fn change_named(
+    locks: &Path,
+    (root, path, names): (&Root, &RelativePath, u64),
+    expected: Option<Digest>,
     (to, bits): (Option<&[u8]>, u32),
 ) -> Result<(), String> {
     let lock = WorkspaceLock::acquire(locks, root.id(), PATIENCE).map_err(|error| error.to_string())?;
-    let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?.refuse_links();
+    let documents = Documents::new(root, &lock).map_err(|error| error.to_string())?;
+    let documents = documents.refuse_links().with_names(names);
     let stamp = stamp();
     let changed = |kept: &str| {
         format!("{} was changed by somebody else meanwhile, and stays so{kept}", root.shown(path).display())
@@ -109,14 +120,14 @@ pub fn remove_unkept(
     }
 }
 
-/// Brings a path back from what a change made of it to what stood there before.
+/// Brings a path back from what a change made of it to what stood there before. A file may have as many `names` that all are
+/// brought back.
 ///
 /// # Errors
 /// Somebody changed it since: it is left; or the system refused.
 pub fn give_back(
     locks: &Path,
-    root: &Root,
-    path: &RelativePath,
+    (root, path, names): (&Root, &RelativePath, u64),
     (before, after): (FileContent<'_>, FileContent<'_>),
     umask: u32,
 ) -> Result<(), String> {
@@ -132,13 +143,13 @@ pub fn give_back(
     match (after, before) {
         (FileContent::File { bytes: now, .. }, FileContent::File { mode, bytes }) => {
             let mode = mode_of(mode, NEW_FILE);
-            return change_file(locks, (root, path), Some(Digest::of(now)), (Some(bytes), mode));
+            return change_named(locks, (root, path, names), Some(Digest::of(now)), (Some(bytes), mode));
         }
         (FileContent::Folder { .. }, FileContent::Folder { mode }) => {
             return root.set_mode(path, mode_of(mode, NEW_FOLDER)).map_err(failed);
         }
         (FileContent::File { bytes: now, .. }, _) => {
-            change_file(locks, (root, path), Some(Digest::of(now)), (None, NEW_FILE))?;
+            change_named(locks, (root, path, names), Some(Digest::of(now)), (None, NEW_FILE))?;
         }
         (FileContent::Folder { .. }, _) => root.remove_folder(path).map_err(failed)?,
         (FileContent::Link { target }, _) => remove_link(locks, root, path, target)?,

@@ -203,16 +203,16 @@ fn a_path_is_given_back_with_its_mode_unless_somebody_changed_it() {
     let was = FileContent::File { mode: Some(0o755), bytes: b"old\n" };
     fixture.put("a.txt", "a person's\n");
     let changed = FileContent::File { mode: None, bytes: b"new\n" };
-    let why = give_back(&locks, &root, &path, (was, changed), 0o022).unwrap_err();
+    let why = give_back(&locks, (&root, &path, 1), (was, changed), 0o022).unwrap_err();
     assert_eq!(fixture.text("a.txt").as_deref(), Some("a person's\n"));
     let kept = why.rsplit(' ').next().unwrap();
     assert_eq!(fixture.text(kept).as_deref(), Some("old\n"), "{why}");
     fs::remove_file(fixture.path(kept)).unwrap();
     fs::remove_file(fixture.path("a.txt")).unwrap();
-    give_back(&locks, &root, &path, (was, FileContent::Absent), 0o022).unwrap();
+    give_back(&locks, (&root, &path, 1), (was, FileContent::Absent), 0o022).unwrap();
     assert_eq!(fixture.text("a.txt").as_deref(), Some("old\n"));
     assert_eq!(fixture.path("a.txt").metadata().unwrap().permissions().mode() & 0o777, 0o755);
-    give_back(&locks, &root, &path, (FileContent::Absent, was), 0o022).unwrap();
+    give_back(&locks, (&root, &path, 1), (FileContent::Absent, was), 0o022).unwrap();
     assert!(fixture.names().is_empty());
 }
 

@@ -109,11 +109,11 @@ impl Documents<'_> {
 }
 
 impl Current {
-    /// A second name would go on showing the old text, and may be somebody else's file.
-    pub(super) fn refuse_further_names(&self) -> Result<(), Failure> {
+    /// A further name would go on showing the old text, and may be somebody else's file.
+    pub(super) fn refuse_further_names(&self, most: u64) -> Result<(), Failure> {
         #[allow(clippy::useless_conversion, reason = "the width differs by architecture")]
         let links = u64::from(self.stat.st_nlink);
-        if links > 1 { Err(FileProblem::HardLinked { links }.into()) } else { Ok(()) }
+        if links > most { Err(FileProblem::HardLinked { links }.into()) } else { Ok(()) }
     }
 }
 

@@ -136,7 +136,7 @@ impl Documents<'_> {
     ) -> Result<RemoveOutcome, Failure> {
         let now = self.current(spot, &spot.name)?;
         if let Some(now) = &now {
-            now.refuse_further_names()?;
+            now.refuse_further_names(self.names)?;
         }
         if now.map(|now| now.text.digest) != Some(expected) {
             return Ok(RemoveOutcome::Conflict {

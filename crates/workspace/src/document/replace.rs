@@ -57,7 +57,7 @@ impl Documents<'_> {
     fn attempt(&self, job: &Job<'_>) -> Result<ReplaceOutcome, Failure> {
         let now = self.current(job.spot, &job.spot.name)?;
         if let Some(now) = &now {
-            now.refuse_further_names()?;
+            now.refuse_further_names(self.names)?;
         }
         match (&now, job.replacement.expected) {
             (Some(now), Expected::Text(_)) if now.text.digest == job.ours => {
