@@ -57,7 +57,7 @@ fn without_namespaces(world: &World, user: User, arguments: &[&str]) -> Command 
     command
 }
 
-fn sandbox(run: Run) -> (Value, Value) {
+fn sandbox(run: &Run) -> (Value, Value) {
     let mut told: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
     let checks = told["checks"].as_array().unwrap().clone();
     let check = checks.into_iter().find(|check| check["name"] == "sandbox").unwrap();
@@ -67,14 +67,14 @@ fn sandbox(run: Run) -> (Value, Value) {
 #[test]
 fn doctor_names_the_level_and_what_is_missing() {
     let world = World::new();
-    let (full, check) = sandbox(world.run(&["doctor", "--quick", "--json"]));
+    let (full, check) = sandbox(&world.run(&["doctor", "--quick", "--json"]));
     let abi = full["abi"].as_u64().unwrap();
     assert!(abi >= 6, "{full}");
     assert_eq!(full, json!({"level": "full", "abi": abi, "missing": []}), "the control");
     assert_eq!(check["state"], "ok");
     for user in USERS {
-        let run = without_namespaces(&world, user, &["doctor", "--quick", "--json"]).output().unwrap();
-        let (partial, check) = sandbox(run.into());
+        let run = without_namespaces(&world, user, &["doctor", "--quick", "--json"]).output().unwrap().into();
+        let (partial, check) = sandbox(&run);
         assert_eq!(
             (&partial["level"], &partial["abi"]),
             (&json!("partial"), &json!(abi)),

@@ -38,7 +38,7 @@ fn clock(world: &World) -> PathBuf {
     library
 }
 
-fn process(arguments: Value) -> Value {
+fn process(arguments: &Value) -> Value {
     calls(&json!([{"name": "process", "arguments": arguments}]))
 }
 
@@ -51,10 +51,10 @@ fn a_command_in_the_background_that_is_too_old_is_ended_and_named() {
         let lines = [
             calls(&json!([{"name": "exec", "arguments":
                 {"command": "while sleep 0.1; do echo tick; done", "background": true}}])),
-            process(json!({"process": 1, "wait_for": "tick", "timeout": 60})),
+            process(&json!({"process": 1, "wait_for": "tick", "timeout": 60})),
             calls(&json!([exec("touch ahead")])),
             process(
-                json!({"process": 1, "wait_for": if is_ended { "never" } else { "tick" }, "timeout": 60}),
+                &json!({"process": 1, "wait_for": if is_ended { "never" } else { "tick" }, "timeout": 60}),
             ),
             json!({"text": "Done."}),
         ];
