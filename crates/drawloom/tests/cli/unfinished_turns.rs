@@ -183,3 +183,20 @@ fn ctrl_c_while_a_command_runs_reports_what_was_done() {
         assert_eq!(said["event"] == "finished", form == "--events", "{said}");
     }
 }
+
+/// What runs beside a call that cannot be written down comes to its end, and has a result.
+#[test]
+fn a_call_that_cannot_be_begun_costs_no_result_of_those_beside_it() {
+    let read = json!({"name": "read", "arguments": {"path": "src/main.rs"}});
+    let world = world(&[calls(&json!([read, read])), json!({"text": "Read."})]);
+    let words = ["--workspace", &text(&world.path("project")), "chat", "-m", "Read it."];
+    let (code, said) = world.json(&words);
+    assert_eq!((code, done(&said).0), (Some(0), vec!["ok", "ok"]), "a control: {said}");
+    let store = rusqlite::Connection::open(world.path("home/loom.db")).unwrap();
+    let refusing =
+        "CREATE TRIGGER refusing BEFORE INSERT ON calls WHEN NEW.n = 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
+    store.execute_batch(refusing).unwrap();
+    let (code, said) = world.json(&words);
+    assert_ne!(code, Some(0), "{said}");
+    assert_eq!(done(&said).0, ["ok", "none"], "{said}");
+}

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use context::segment::Source;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use loom::operation::TimelineEffect;
@@ -103,6 +104,17 @@ struct AnswerCalls {
     calls: Vec<AskedCall>,
 }
 
+/// Where the results of an answer's calls go.
+struct Results<'r> {
+    site: &'r CallSite<'r>,
+    part_of: Option<Seq>,
+    /// The lowest trust its request sent, and the agent's at most.
+    trust: Trust,
+    answer: NodeId,
+    /// The last of them, or the answer.
+    last: PositionId,
+}
+
 /// The operation that began the turn at whose end a view stands: everything of it is undone together.
 pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Seq>, loom::RowError> {
     let newest = rows.timeline(view)?.undo.map(|seq| rows.operation(seq)).transpose()?.flatten();
@@ -180,97 +192,109 @@ impl Turn<'_> {
         };
         let place = Some((site.view, answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
-        let mut last = answer.as_position();
+        let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };
         for batch in batches(registry, calls) {
             let mut running = FuturesUnordered::new();
-            for (asked, checked) in batch {
-                if limits.end_calls() {
-                    last =
-                        self.keep_ended((site, part_of), &mut running, (last, trust), answer, limits).await?;
-                    limits.require(self.runtime, &asker).await?;
-                }
-                limits.count(&asked.tool, &asked.arguments);
-                let effects = checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec());
-                self.log.push(asked.event(answer, effects));
-                match checked {
-                    // It never runs, and its reason is its result.
-                    Err(output) => {
-                        let told = (output, String::new());
-                        last =
-                            self.keep((site, part_of), (last, trust), (answer, &asked), told, None).await?;
-                    }
-                    Ok(checked) => {
-                        // Whoever turns it on while the turn runs means the next call, too.
-                        let plan_mode = site.config.plan || self.is_plan_mode_on().await;
-                        let checked = if plan_mode { checked.in_plan_mode() } else { checked };
-                        let checked = Arc::new(checked);
-                        let id = CallId { answer, number: asked.number };
-                        let tool = &asked.tool;
-                        let outside = &outside;
-                        let proposed =
-                            ProposedCall { id, tool, checked: &checked, trust, outside, plan_mode };
-                        let permit = {
-                            let mut permit = pin!(self.permit(site, limits.denied(), proposed));
-                            // Those that run do not wait for an answer about this one.
-                            loop {
-                                tokio::select! {
-                                    biased;
-                                    permit = &mut permit => break permit,
-                                    Some((ended, claim, (told, _))) = running.next() => {
-                                        let to = (last, trust);
-                                        last = self.keep((site, part_of), to, (answer, &ended), told, Some(claim)).await?;
-                                    }
-                                }
-                            }
-                        };
-                        let permit = match permit {
-                            Ok(permit) => permit,
-                            Err(error) => {
-                                let to = (last, trust);
-                                self.keep_ended((site, part_of), &mut running, to, answer, limits).await?;
-                                limits.end_by(&error);
-                                return Err(error);
-                            }
-                        };
-                        let is_approved = matches!(permit, Permit::Approved);
-                        if let Permit::Refused(output) = permit {
-                            let place = (site, part_of);
-                            let told = (output, String::new());
-                            last = self.keep(place, (last, trust), (answer, &asked), told, None).await?;
-                            continue;
-                        }
-                        let claim = self.start(site, id).await?;
-                        limits.last_call = Some(LastCall { id, trust, part_of });
-                        let guards = [site.held.guard()];
-                        let changes =
-                            CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
-                                .approved(is_approved)
-                                .by(&asked.tool);
-                        let place = CallPlace {
-                            tree: site.tree,
-                            view: site.view.clone(),
-                            trust,
-                            turn: part_of,
-                            next: site.next.clone(),
-                            model: Some(Arc::clone(&site.config.model)),
-                            spending: site.spending.to_owned(),
-                            waited: limits.waited.clone(),
-                            cancel: site.held.cancel(),
-                        };
-                        running.push(run(site.held, checked, (changes, place), asked, claim));
-                    }
-                }
-            }
-            last = self.keep_ended((site, part_of), &mut running, (last, trust), answer, limits).await?;
+            let begun = self.run_batch(&mut results, &outside, batch, &mut running, limits, &asker).await;
+            // Whatever went wrong: what runs comes to its end, and what it did is a result.
+            let kept = self.keep_ended(&mut results, &mut running, limits).await;
+            begun.and(kept)?;
             // What was not started has no result, and a request says that it was not.
             if site.held.cancel().is_cancelled() {
                 return Err(AgentError::Stopped);
             }
         }
         limits.require(self.runtime, &asker).await?;
-        let view = site.view.clone();
+        let (view, last) = (site.view.clone(), results.last);
         let tip = self.runtime.read(who, site.tree, move |rows| loom::render::tip(rows, &view)).await?;
         Ok(if tip == last { Called::Here(part_of) } else { Called::Elsewhere })
+    }
+
+    /// Runs calls that may run beside each other. Those that are still running in the end are left in `running`.
+    ///
+    /// # Errors
+    /// As of [`Self::run_calls`].
+    async fn run_batch<'r>(
+        &self,
+        results: &mut Results<'r>,
+        outside: &[String],
+        batch: Vec<CheckedOrRefused>,
+        running: &mut FuturesUnordered<BoxFuture<'r, EndedCall>>,
+        limits: &mut TurnLimits,
+        asker: &QuestionContext<'_>,
+    ) -> Result<(), AgentError> {
+        let Results { site, part_of, trust, answer, .. } = *results;
+        for (asked, checked) in batch {
+            if limits.end_calls() {
+                self.keep_ended(results, running, limits).await?;
+                limits.require(self.runtime, asker).await?;
+            }
+            limits.count(&asked.tool, &asked.arguments);
+            let effects = checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec());
+            self.log.push(asked.event(answer, effects));
+            let checked = match checked {
+                Ok(checked) => checked,
+                // It never runs, and its reason is its result.
+                Err(output) => {
+                    self.keep(results, &asked, (output, String::new()), None).await?;
+                    continue;
+                }
+            };
+            // Whoever turns it on while the turn runs means the next call, too.
+            let plan_mode = site.config.plan || self.is_plan_mode_on().await;
+            let checked = Arc::new(if plan_mode { checked.in_plan_mode() } else { checked });
+            let id = CallId { answer, number: asked.number };
+            let mut has_changed = false;
+            let permit = {
+                let tool = &asked.tool;
+                let proposed = ProposedCall { id, tool, checked: &checked, trust, outside, plan_mode };
+                let mut permit = pin!(self.permit(site, limits.denied(), proposed));
+                // Those that run do not wait for an answer about this one.
+                loop {
+                    tokio::select! {
+                        biased;
+                        permit = &mut permit => break permit,
+                        Some((ended, claim, (told, changed))) = running.next() => {
+                            has_changed |= changed;
+                            self.keep(results, &ended, told, Some(claim)).await?;
+                        }
+                    }
+                }
+            };
+            if has_changed {
+                limits.begin_same_calls_anew();
+            }
+            let is_approved = match permit {
+                Ok(Permit::Refused(output)) => {
+                    self.keep(results, &asked, (output, String::new()), None).await?;
+                    continue;
+                }
+                Ok(permit) => matches!(permit, Permit::Approved),
+                Err(error) => {
+                    limits.end_by(&error);
+                    return Err(error);
+                }
+            };
+            let claim = self.start(site, id).await?;
+            limits.last_call = Some(LastCall { id, trust, part_of });
+            let guards = [site.held.guard()];
+            let changes = CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
+                .approved(is_approved)
+                .by(&asked.tool);
+            let place = CallPlace {
+                tree: site.tree,
+                view: site.view.clone(),
+                trust,
+                turn: part_of,
+                next: site.next.clone(),
+                model: Some(Arc::clone(&site.config.model)),
+                spending: site.spending.to_owned(),
+                waited: limits.waited.clone(),
+                cancel: site.held.cancel(),
+            };
+            running.push(Box::pin(run(site.held, checked, (changes, place), asked, claim)));
+        }
+        Ok(())
     }
 
     /// Writes down what commands that run on in the background changed since the last call of the turn, as changes of that
@@ -308,33 +332,35 @@ impl Turn<'_> {
         Ok(claim)
     }
 
-    /// Keeps the results of the calls that run, as they come. Returns the position of the last.
+    /// Keeps the results of the calls that run, as they come.
+    ///
+    /// # Errors
+    /// One could not be kept; the others are.
     async fn keep_ended(
         &self,
-        place: (&CallSite<'_>, Option<Seq>),
+        results: &mut Results<'_>,
         running: &mut (impl Stream<Item = EndedCall> + Unpin),
-        (mut last, trust): (PositionId, Trust),
-        answer: NodeId,
         limits: &mut TurnLimits,
-    ) -> Result<PositionId, AgentError> {
+    ) -> Result<(), AgentError> {
+        let mut all = Ok(());
         while let Some((asked, claim, (told, changed))) = running.next().await {
             if changed {
                 limits.begin_same_calls_anew();
             }
-            last = self.keep(place, (last, trust), (answer, &asked), told, Some(claim)).await?;
+            all = all.and(self.keep(results, &asked, told, Some(claim)).await);
         }
-        Ok(last)
+        all
     }
 
-    /// Makes a result, with the difference that its call made, a node below the one before it. Returns its position.
+    /// Makes a result, with the difference that its call made, a node below the one before it.
     async fn keep(
         &self,
-        (site, part_of): (&CallSite<'_>, Option<Seq>),
-        (to, trust): (PositionId, Trust),
-        (answer, asked): (NodeId, &AskedCall),
+        results: &mut Results<'_>,
+        asked: &AskedCall,
         (output, difference): (ToolOutput, String),
         claim: Option<Claim>,
-    ) -> Result<PositionId, AgentError> {
+    ) -> Result<(), AgentError> {
+        let Results { site, part_of, trust, answer, last: to } = *results;
         let ToolOutput { status, text, pictures, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
         let lines = result_lines(&asked.tool, &text, &difference);
@@ -360,7 +386,8 @@ impl Turn<'_> {
         let applied = self.named(site.held, written).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(loom::Refusal::Empty)?;
         self.log.push(SessionEvent::Result { answer, number: asked.number, status, node, lines });
-        Ok(node.as_position())
+        results.last = node.as_position();
+        Ok(())
     }
 }
 
