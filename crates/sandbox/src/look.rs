@@ -98,7 +98,7 @@ impl LookBefore {
         self.paths.rebases.take_new(&after.rebases, &self.roots, &mut quarantine);
         notices.extend(between());
         quarantine.take_new(&self.held, &after, walls, &self.roots);
-        quarantine.take_never(walls, &self.roots);
+        quarantine.take_never((&self.held, &after), walls, &self.roots);
         if let Err(error) = self.made.keep(&self.paths, &after) {
             let why = format!("repositories that it made cannot be changed by the next command: {error}");
             notices.push(Notice::Lacks(why));

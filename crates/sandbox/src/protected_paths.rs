@@ -251,6 +251,11 @@ impl ProtectedPaths {
         self.paths.insert(path);
     }
 
+    /// Whether a path is a link that led to the same place at an earlier look.
+    pub(crate) fn is_same_link(&self, path: &Path, before: &Self) -> bool {
+        self.links.get(path).is_some_and(|target| before.links.get(path) == Some(target))
+    }
+
     /// Whether a protected path is a part of a git folder that another look did not find.
     pub(crate) fn is_part_of_new(&self, path: &Path, before: &Self) -> bool {
         self.owners.get(path).is_some_and(|owner| self.is_new(owner, before))

@@ -118,11 +118,22 @@ impl Quarantine {
         }
     }
 
-    /// Moves what no command may write out of folders that one was let to write, and says so: none was there before.
-    pub(crate) fn take_never(&mut self, walls: &Walls, roots: &RootFolders) {
-        for touched in
-            walls.touches.iter().filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
-        {
+    /// Moves what no command may write out of folders that one was let to write, and what came in the place of a file or folder
+    /// that it was let to write: a link would lead what is allowed elsewhere. It says so.
+    pub(crate) fn take_never(
+        &mut self,
+        (before, after): (&ProtectedPaths, &ProtectedPaths),
+        walls: &Walls,
+        roots: &RootFolders,
+    ) {
+        for touched in &walls.touches {
+            let Ok(found) = touched.symlink_metadata() else { continue };
+            if !found.is_dir() {
+                if !is_plain(touched) && !after.is_same_link(touched, before) {
+                    self.take_at(touched, roots);
+                }
+                continue;
+            }
             let root = walls.roots.iter().find(|root| touched.starts_with(&root.path));
             match root.map_or_else(|| Ok(Vec::new()), |root| never_touched(&root.path, touched)) {
                 Ok(never) => never.iter().for_each(|path| self.take_at(path, roots)),

@@ -139,7 +139,7 @@ pub fn reached(path: &Path) -> PathBuf {
 }
 
 /// Where a path leads, and the links on the way, in order.
-fn reached_by_links(path: &Path) -> (PathBuf, Vec<PathBuf>) {
+pub fn reached_by_links(path: &Path) -> (PathBuf, Vec<PathBuf>) {
     use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
     let mut links = Vec::new();
     let mut at = PathBuf::new();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use workspace::{protected, reached};
+use workspace::{protected, reached, reached_by_links};
 
 use super::ProtectedPaths;
 use crate::walls::Walls;
@@ -38,8 +38,16 @@ impl ProtectedPaths {
             if metadata.is_dir() {
                 let entries = self.entries_of(&path).into_iter();
                 rest.extend(entries.filter(|entry| !entry.is_file).map(|entry| path.join(entry.name)));
-            } else if metadata.is_symlink()
-                && let Some(target) = self.target(&path, walls)
+                continue;
+            }
+            if !metadata.is_symlink() {
+                continue;
+            }
+            // Who changes a link on the way has it lead elsewhere.
+            let on_the_way = reached_by_links(&path).1.into_iter();
+            self.paths
+                .extend(on_the_way.filter(|link| walls.writable_roots().any(|root| link.starts_with(root))));
+            if let Some(target) = self.target(&path, walls)
                 // The parts of one that run are protected.
                 && !self.git_folders.contains(&target)
                 && self.protect_behind(&target, &path)

@@ -375,6 +375,34 @@ fn what_a_person_allowed_is_written_by_that_command() {
 }
 
 #[test]
+fn a_link_on_the_way_to_instructions_leads_where_it_led() {
+    for level in [Level::Full, Level::Partial] {
+        for line in
+            ["ln -sfn v2 cur", "rm cur", "mv cur other; ln -s v2 cur", "ln -sfn other mid; ln -s v2 other"]
+        {
+            let world = World::new(User::Own);
+            let path = |name: &str| world.path("root").join(name);
+            for (folder, text) in [("v1", "good"), ("v2", "evil")] {
+                std::fs::create_dir(path(folder)).unwrap();
+                std::fs::write(path(folder).join("guide.md"), text).unwrap();
+            }
+            for (target, link) in [("v1", "cur"), ("cur", "mid"), ("mid/guide.md", "SOUL.md")] {
+                std::os::unix::fs::symlink(target, path(link)).unwrap();
+            }
+            let outcome = world.does(line, level);
+            assert_eq!(world.text("root/SOUL.md").as_deref(), Some("good"), "{level}: {line}: {outcome:?}");
+            for (target, link) in [("v1", "cur"), ("cur", "mid"), ("mid/guide.md", "SOUL.md")] {
+                assert_eq!(
+                    std::fs::read_link(path(link)).unwrap(),
+                    std::path::Path::new(target),
+                    "{level}: {line}: {outcome:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_person_allowed_is_made_by_that_command_and_is_no_link() {
     for level in [Level::Full, Level::Partial] {
         let world = World::new(User::Own);
@@ -395,6 +423,22 @@ fn what_a_person_allowed_is_made_by_that_command_and_is_no_link() {
         let outcome = world.run("ln -s src/main.txt USER.md", level, walls.clone(), &[]).unwrap();
         assert!(format!("{:?}", outcome.notices).contains("USER.md"), "{level}: {outcome:?}");
         assert!(!world.path("root/USER.md").is_symlink());
+        // Nor does one come in the place of a file that it may write, nor a pipe.
+        for line in [
+            "rm AGENTS.md; ln -s ../outside/file AGENTS.md",
+            "rm AGENTS.md; ln -s nowhere AGENTS.md",
+            "rm AGENTS.md; ln -s src/main.txt AGENTS.md",
+            "rm AGENTS.md; ln -s .git/config AGENTS.md",
+            "rm AGENTS.md; mkfifo AGENTS.md",
+        ] {
+            let world = World::new(User::Own);
+            let mut walls = world.walls(Limits::default());
+            walls.touches = vec![world.path("root/AGENTS.md")];
+            let outcome = world.run(line, level, walls, &[]).unwrap();
+            let told = format!("{:?}", outcome.notices);
+            assert!(told.contains("root/AGENTS.md"), "{level}: {line}: {told}");
+            assert!(world.path("root/AGENTS.md").symlink_metadata().is_err(), "{level}: {line}: {told}");
+        }
         // What no command may write is moved out of what one was let to write, and such a folder is opened to none.
         walls.touches = vec![world.path("root/hooks"), world.path("root/.idea")];
         let line = "mkdir -p hooks/p/.git/hooks hooks/.drawloom .idea/q/objects .idea/q/refs; echo x > hooks/p/.git/hooks/x; \
