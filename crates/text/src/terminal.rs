@@ -15,6 +15,7 @@
 //! C0 and DEL become their control pictures (`␛`), all else `\u{…}`. A text may hold such a picture or such an
 //! escape itself; telling the two apart is not promised.
 
+mod unstyled_stream;
 mod utf8_stream;
 mod visible_stream;
 
@@ -23,6 +24,7 @@ use std::fmt::Write as _;
 
 use crate::class::{is_bidi_control, is_invisible};
 
+pub use unstyled_stream::UnstyledStream;
 pub use utf8_stream::Utf8Stream;
 pub use visible_stream::VisibleStream;
 

@@ -1,13 +1,15 @@
 //! Output of a command, masked as it is read piece by piece: what may be the beginning of a secret, known or guessed, waits
-//! until more comes (spec: security §11).
+//! until more comes (spec: security §11). Its colours go before that: they say nothing to a model, and one within a secret
+//! would hide it.
 
 use text::mask::{GuessStream, MaskStream, Masker};
-use text::terminal::Utf8Stream;
+use text::terminal::{UnstyledStream, Utf8Stream};
 
 /// Output as a model is told of it. Its `Debug` shows nothing of what is held back.
 #[derive(Debug)]
 pub(super) struct MaskedOutput {
     masker: Masker,
+    unstyled: UnstyledStream,
     stream: MaskStream,
     text: Utf8Stream,
     guesses: GuessStream,
@@ -18,7 +20,8 @@ pub(super) struct MaskedOutput {
 impl MaskedOutput {
     pub(super) fn new(masker: &Masker) -> Self {
         let (masker, stream, guesses) = (masker.clone(), masker.stream(), masker.guess_stream());
-        Self { masker, stream, text: Utf8Stream::new(), guesses, suspect: 0 }
+        let (unstyled, text) = (UnstyledStream::new(), Utf8Stream::new());
+        Self { masker, unstyled, stream, text, guesses, suspect: 0 }
     }
 
     /// Goes on behind bytes that are lost. What was held back is lost with them, and so is what may be the end of a secret.
@@ -31,6 +34,11 @@ impl MaskedOutput {
 
     /// Text that a piece completes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        let bytes = self.unstyled.push(bytes);
+        self.push_unstyled(&bytes)
+    }
+
+    fn push_unstyled(&mut self, bytes: &[u8]) -> String {
         let (suspect, bytes) = bytes.split_at(self.suspect.min(bytes.len()));
         self.suspect -= suspect.len();
         let _dropped = self.stream.push(suspect);
@@ -40,9 +48,11 @@ impl MaskedOutput {
 
     /// What was held back, once nothing more comes.
     pub(super) fn finish(&mut self) -> String {
+        let held = self.unstyled.finish();
+        let last = self.push_unstyled(&held);
         let ended = std::mem::replace(self, Self::new(&self.masker));
         let Self { stream, mut text, mut guesses, suspect, .. } = ended;
-        let mut rest = guesses.push(&text.push(&stream.finish().rest));
+        let mut rest = last + &guesses.push(&text.push(&stream.finish().rest));
         rest.push_str(&guesses.finish());
         if text.finish() > 0 {
             rest.push(char::REPLACEMENT_CHARACTER);
@@ -75,6 +85,20 @@ mod tests {
                 "{at}: {told:?}"
             );
             assert_eq!(told.concat(), "ä ⟦secret:key⟧ ö", "{at}");
+        }
+    }
+
+    #[test]
+    fn no_colour_within_a_secret_hides_it_known_or_guessed() {
+        let colour = |part: &str| format!("\x1b[01;31m\x1b[K{part}\x1b[m\x1b[K");
+        let guessed = ["ghp_", "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xYz"].concat();
+        for secret in [KEY, &guessed] {
+            for at in 1..secret.len() {
+                let text = format!("{}{} end", &secret[..at], colour(&secret[at..]));
+                let mut output = output();
+                let told = output.push(text.as_bytes()) + &output.finish();
+                assert!(!told.contains(&secret[..8]) && told.ends_with(" end"), "{at}: {told}");
+            }
         }
     }
 
