@@ -69,8 +69,7 @@ impl UnstyledStream {
             _ => Sequence::None,
         };
         match rest {
-            [] => Sequence::Begun,
-            [b'[' | b']' | 0x20..=0x2f] => Sequence::Begun,
+            [] | [b'[' | b']' | 0x20..=0x2f] => Sequence::Begun,
             // Parameters, and a final byte.
             [b'[', .., last] => is(matches!(last, 0x20..=0x3f), matches!(last, 0x40..=0x7e)),
             // A text up to BEL or ESC \.
