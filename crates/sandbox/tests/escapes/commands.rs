@@ -376,6 +376,7 @@ fn what_a_person_allowed_is_written_by_that_command() {
 
 #[test]
 fn a_link_on_the_way_to_instructions_leads_where_it_led() {
+    let links = [("v1", "cur"), ("cur", "mid"), ("mid/guide.md", "SOUL.md")];
     for level in [Level::Full, Level::Partial] {
         for line in
             ["ln -sfn v2 cur", "rm cur", "mv cur other; ln -s v2 cur", "ln -sfn other mid; ln -s v2 other"]
@@ -386,17 +387,14 @@ fn a_link_on_the_way_to_instructions_leads_where_it_led() {
                 std::fs::create_dir(path(folder)).unwrap();
                 std::fs::write(path(folder).join("guide.md"), text).unwrap();
             }
-            for (target, link) in [("v1", "cur"), ("cur", "mid"), ("mid/guide.md", "SOUL.md")] {
+            for (target, link) in links {
                 std::os::unix::fs::symlink(target, path(link)).unwrap();
             }
             let outcome = world.does(line, level);
             assert_eq!(world.text("root/SOUL.md").as_deref(), Some("good"), "{level}: {line}: {outcome:?}");
-            for (target, link) in [("v1", "cur"), ("cur", "mid"), ("mid/guide.md", "SOUL.md")] {
-                assert_eq!(
-                    std::fs::read_link(path(link)).unwrap(),
-                    std::path::Path::new(target),
-                    "{level}: {line}: {outcome:?}"
-                );
+            for (target, link) in links {
+                let leads = std::fs::read_link(path(link)).unwrap();
+                assert_eq!(leads.to_str(), Some(target), "{level}: {line}: {outcome:?}");
             }
         }
     }
