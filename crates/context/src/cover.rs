@@ -73,6 +73,7 @@ fn segment(piece: &RequestPiece, bytes: Option<(u64, u64)>) -> Segment {
         stable: piece.stable,
         trust: piece.trust,
         decision: piece.decision.clone(),
+        tools: piece.tools.clone(),
     }
 }
 
@@ -90,5 +91,6 @@ fn framing(encoded: &EncodedRequest, from: u64, to: u64, estimator: &Estimator) 
         stable: from == 0,
         trust: None,
         decision: SegmentOutcome::Sent,
+        tools: Vec::new(),
     }
 }

@@ -158,7 +158,8 @@ fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun
         let costs = pairs.costs(&chosen.first, estimator);
         runs.extend(run(&chosen.first, path, 0, pairs, costs.iter().sum()));
         let all = 0..chosen.first.len();
-        messages.say(&mut chosen.first, all, pairs, &costs, (0, "the first turn stays"));
+        let chars = messages.say(&mut chosen.first, all, pairs, &costs, (0, "the first turn stays"));
+        runs.iter_mut().for_each(|run| run.chars = chars);
         messages.product("gap", "turns between the first and these have left", GAP);
     }
     let costs = chosen.pairs.costs(&chosen.spoken, estimator);
@@ -168,7 +169,7 @@ fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun
     let newest = turns(&chosen.spoken).into_iter().rfind(|turn| *turn >= chosen.from).unwrap_or(chosen.from);
     let all = chosen.spoken.len();
     let unseen = chosen.spoken[chosen.from..].iter().map(|said| said.unseen).sum::<u64>();
-    messages.say(
+    let older = messages.say(
         &mut chosen.spoken,
         chosen.from..newest,
         &chosen.pairs,
@@ -178,7 +179,9 @@ fn put_together(choice: &WindowChoice<'_>, mut chosen: Chosen, left: Vec<PathRun
     for row in pinned.context.iter().chain(pinned.note.iter().map(|(row, _)| row)) {
         messages.pinned(Kind::ExtraInput, "context you named", row, ChatPart::Injected);
     }
-    messages.say(&mut chosen.spoken, newest..all, &chosen.pairs, &costs, (of_run, "the newest turn"));
+    let newer =
+        messages.say(&mut chosen.spoken, newest..all, &chosen.pairs, &costs, (of_run, "the newest turn"));
+    runs[of_run..].iter_mut().for_each(|run| run.chars = older + newer);
     for shown in &chosen.injected {
         messages.injection(shown, "shown now, for the first time");
     }

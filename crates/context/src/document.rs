@@ -309,6 +309,7 @@ impl Build<'_> {
             stable: false,
             trust,
             decision: SegmentOutcome::Sent,
+            tools: Vec::new(),
         });
         TextPart::new(id, text)
     }

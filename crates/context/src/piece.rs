@@ -6,7 +6,7 @@ use model::{PartId, Prompt};
 
 use crate::manifest::{ContinuationForm, PathRun};
 use crate::prefix::Prefix;
-use crate::segment::{Kind, SegmentOutcome, Source};
+use crate::segment::{Kind, SegmentOutcome, Source, ToolShare};
 use crate::window_beginning::WindowBeginning;
 
 /// One piece of a request: a segment without its bytes.
@@ -25,6 +25,8 @@ pub struct RequestPiece {
     /// How far it is believed.
     pub trust: Option<Trust>,
     pub decision: SegmentOutcome,
+    /// What of it is calls of tools.
+    pub tools: Vec<ToolShare>,
 }
 
 impl RequestPiece {
@@ -40,6 +42,7 @@ impl RequestPiece {
             stable: false,
             trust: Some(trust),
             decision: SegmentOutcome::Sent,
+            tools: Vec::new(),
         }
     }
 
@@ -55,6 +58,7 @@ impl RequestPiece {
             stable: false,
             trust: None,
             decision: SegmentOutcome::LeftOut { why: why.to_owned() },
+            tools: Vec::new(),
         }
     }
 }

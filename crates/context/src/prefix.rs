@@ -164,6 +164,7 @@ impl Prefix {
                 stable: true,
                 trust: Some(Trust::Owner),
                 decision: SegmentOutcome::Sent,
+                tools: Vec::new(),
             });
         }
         schemas

@@ -90,7 +90,6 @@ pub(crate) struct Spoken {
     /// Tokens of all of it, injections included.
     pub(crate) tokens: u64,
     pub(crate) told: u64,
-    pub(crate) chars: u64,
     /// Pictures and sounds that are not sent.
     pub(crate) unseen: u64,
 }
@@ -151,7 +150,6 @@ impl Renderer<'_> {
             said.voice = MessageRole::User;
             said.name = Some(other.model.clone());
         }
-        let chars = node.counts.chars;
         if !excluded {
             let content =
                 if pending { vec![Block::Text { text }] } else { Arc::unwrap_or_clone(node.content) };
@@ -177,7 +175,6 @@ impl Renderer<'_> {
             excluded,
             lines,
             injections: shown,
-            chars,
             unseen,
         }
     }

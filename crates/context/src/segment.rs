@@ -113,6 +113,17 @@ pub enum SegmentOutcome {
     },
 }
 
+/// What the calls of one tool and their results have of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolShare {
+    pub tool: String,
+    pub calls: u64,
+    /// Characters of arguments and results, as sent.
+    pub chars: u64,
+    /// Tokens, estimated.
+    pub tokens: u64,
+}
+
 /// One piece of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -131,4 +142,7 @@ pub struct Segment {
     /// How far it is believed; none for framing.
     pub trust: Option<Trust>,
     pub decision: SegmentOutcome,
+    /// What of it is calls of tools: the dearest tool first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolShare>,
 }

@@ -1,7 +1,7 @@
 //! What is sent for a dialogue: whole turns, newest first; calls with their results.
 
 use drawloom_context::dialogue::{DialogueRequest, dialogue};
-use drawloom_context::{ContextError, Estimator, TargetModel, TokenBudget, cover};
+use drawloom_context::{Assembled, ContextError, Estimator, Kind, Source, TargetModel, TokenBudget, cover};
 use loom::{Block, Mode, Role, ToolStatus, ViewName};
 use model::{ChatPart, DialectName, Model, Params, Prompt};
 
@@ -100,7 +100,34 @@ fn a_call_travels_with_its_result_and_one_without_was_not_run() {
         [ToolStatus::Denied, ToolStatus::Ok]
     );
     let encoded = echo().encode(&assembled.prompt, &Params::default()).unwrap();
-    cover(&encoded, &assembled.pieces, &Estimator::default()).unwrap();
+    let segments = cover(&encoded, &assembled.pieces, &Estimator::default()).unwrap();
+    counted(&assembled);
+    let older = segments.iter().find(|segment| !segment.tools.is_empty()).unwrap();
+    let [read] = older.tools.as_slice() else { panic!("{:?}", older.tools) };
+    assert_eq!((read.tool.as_str(), read.calls), ("read", 2));
+    assert!(read.chars == 90 && read.tokens > 20 && read.tokens < older.tokens, "{read:?} of {older:?}");
+}
+
+/// The characters of the pieces and of the runs are those that are sent, calls and results among them.
+pub(crate) fn counted(assembled: &Assembled) {
+    let Prompt::Chat(chat) = &assembled.prompt else { panic!("a dialogue is a chat") };
+    let chars = |text: &str| text.chars().count() as u64;
+    let sent = chat.messages.iter().map(|part| match part {
+        ChatPart::System(part)
+        | ChatPart::User(part)
+        | ChatPart::Assistant(part)
+        | ChatPart::Injected(part) => chars(&part.text),
+        ChatPart::ToolRound(round) => {
+            round.iter().map(|one| chars(&one.call.arguments) + chars(&one.result.text)).sum()
+        }
+        _ => 0,
+    });
+    let pieces = assembled.pieces.iter().filter(|piece| !piece.parts.is_empty());
+    let of_pieces = pieces.filter(|piece| piece.kind != Kind::Schemas).map(|piece| piece.chars).sum::<u64>();
+    assert_eq!(sent.sum::<u64>(), of_pieces);
+    let history = assembled.pieces.iter().filter(|piece| matches!(piece.source, Source::Run { .. }));
+    let of_runs: u64 = assembled.runs.iter().map(|run| run.chars).sum();
+    assert_eq!(history.map(|piece| piece.chars).sum::<u64>(), of_runs);
 }
 
 #[test]

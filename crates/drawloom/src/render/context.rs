@@ -50,11 +50,11 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
         let rows: Vec<_> =
-            found.segments.iter().map(|shown| row(&shown.segment, found.estimated, to)).collect();
+            found.segments.iter().flat_map(|shown| rows(&shown.segment, found.estimated, to)).collect();
         return out + &columns(&rows, &[], to);
     }
     for shown in &found.segments {
-        let head = columns(&[row(&shown.segment, found.estimated, to)], &[], to);
+        let head = columns(&rows(&shown.segment, found.estimated, to), &[], to);
         head.lines().for_each(|line| out += &format!("{}\n", to.dim(line)));
         for line in shown.text.as_deref().map(|text| to.text(text)).unwrap_or_default().lines() {
             let _ = writeln!(out, "    {line}");
@@ -71,6 +71,21 @@ pub(super) fn place(found: &ContextShown, to: OutputStyle) -> String {
         to.paint("31", &line) + "\n"
     });
     start.into_iter().chain(tainted).collect()
+}
+
+/// The row of a segment, and one for each tool that has calls in it.
+fn rows(segment: &Segment, is_estimated: bool, to: OutputStyle) -> Vec<Vec<String>> {
+    let mut rows = vec![row(segment, is_estimated, to)];
+    rows.extend(segment.tools.iter().map(|share| {
+        vec![
+            format!("  of it {}", to.line(&share.tool)),
+            format!("{}{} tokens", about(true), share.tokens),
+            count(share.chars, "character", "characters"),
+            String::new(),
+            count(share.calls, "call with its result", "calls with their results"),
+        ]
+    }));
+    rows
 }
 
 fn row(segment: &Segment, is_estimated: bool, to: OutputStyle) -> Vec<String> {

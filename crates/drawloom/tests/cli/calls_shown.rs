@@ -62,6 +62,22 @@ fn calls_stand_beneath_the_answer_that_holds_them() {
     assert!(whole.contains("\n1\n2\n3\n") && whole.contains("\n89\n90\n"), "{whole}");
     assert!(!whole.contains("Do it."), "{whole}");
 
+    // What a request holds of each tool.
+    let answer = said["node"].as_str().unwrap();
+    let sent = world.json(&["context", "show", answer]).1;
+    let with_calls =
+        sent["segments"].as_array().unwrap().iter().find(|segment| segment["tools"].is_array()).unwrap();
+    let [exec, write] = &with_calls["tools"].as_array().unwrap()[..] else { panic!("{with_calls}") };
+    let share = |tool: &serde_json::Value| (tool["tool"].clone(), tool["calls"].clone());
+    let mut tools = [share(exec), share(write)];
+    tools.sort_by_key(|(tool, _)| tool.to_string());
+    assert_eq!(tools, [(json!("exec"), json!(2)), (json!("write"), json!(1))]);
+    assert!(with_calls["chars"].as_u64().unwrap() > 900, "the text that was written is in it: {with_calls}");
+    let drawn = world.ok(&["context", "show", answer]);
+    for row in ["of it exec", "of it write", "2 calls with their results"] {
+        assert!(drawn.contains(row), "{row}: {drawn}");
+    }
+
     let told = say(&world, "/history").out;
     let [before, after] = ["calls exec\n  $ printf 'a␛[2J' > made.txt; seq 1 90\ncalls write", "Done."];
     let at = |words: &str| told.find(words).unwrap_or_else(|| panic!("{words}: {told}"));
