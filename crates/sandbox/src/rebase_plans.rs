@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use workspace::git_settings;
+use workspace::{GIT_FILE_BYTES, git_settings};
 
 use crate::quarantine::Quarantine;
 use crate::root_folders::RootFolders;
-use crate::small_file::{LONGEST, read_small_bytes};
+use crate::small_file::read_small_bytes;
 
 /// Names of the files in their folders.
 pub(crate) const FILES: [&str; 5] = ["git-rebase-todo", "strategy", "gpg_sign_opt", "apply-opt", "opts"];
@@ -48,7 +48,7 @@ impl RebasePlans {
         let text = read_small_bytes(&path).unwrap_or_default();
         let mut programs = kind.programs(&path, &text);
         // Of one that is longer than what is read, nothing is known.
-        if text.len() as u64 >= LONGEST {
+        if text.len() as u64 >= GIT_FILE_BYTES {
             programs.insert(Vec::new());
         }
         if !programs.is_empty() {

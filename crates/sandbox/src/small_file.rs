@@ -3,10 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use workspace::read_beginning;
-
-/// Bytes of a file that names another one, or is a plan of a rebase.
-pub(crate) const LONGEST: u64 = 1 << 20;
+use workspace::{GIT_FILE_BYTES, read_beginning};
 
 /// Text of a regular file, its beginning if it is longer. A pipe or a device is not waited for.
 pub(crate) fn read_small(path: &Path) -> io::Result<String> {
@@ -15,7 +12,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<String> {
 
 /// Bytes of a regular file, as [`read_small`].
 pub(crate) fn read_small_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    read_beginning(path, LONGEST)
+    read_beginning(path, GIT_FILE_BYTES)
 }
 
 #[cfg(all(test, target_os = "linux"))]

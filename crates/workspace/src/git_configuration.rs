@@ -16,8 +16,8 @@ use crate::argument::read_beginning;
 
 /// Bytes of a configuration that are read; one for a thousand remotes has a few hundred thousand.
 const LARGEST: u64 = 16 << 20;
-/// Bytes of a file that names a folder.
-const LONGEST: u64 = 1 << 16;
+/// Bytes that are read of a file of git's that names a folder or a program; git takes no longer `.git`.
+pub const GIT_FILE_BYTES: u64 = 1 << 20;
 /// Links on a way, as the kernel follows them (path_resolution(7)).
 const LINKS: usize = 40;
 /// Files that include one another, at most: git reads no more.
@@ -124,7 +124,7 @@ pub fn git_working_trees(folder: &Path) -> Vec<GitWorkingTree> {
     trees.extend(tree.map(|tree| working(tree, folder.join("index"))));
     for entry in fs::read_dir(folder.join("worktrees")).into_iter().flatten().flatten() {
         let entry = entry.path();
-        let file = read_beginning(&entry.join("gitdir"), LONGEST).unwrap_or_default();
+        let file = read_beginning(&entry.join("gitdir"), GIT_FILE_BYTES).unwrap_or_default();
         // Absolute, or from the folder that it lies in.
         let file = entry.join(OsStr::from_bytes(file.trim_ascii_end()));
         trees.extend(file.parent().map(|tree| working(reached(tree), entry.join("index"))));

@@ -53,8 +53,8 @@ pub use document::{
 };
 pub use error::{FileError, FileKind, FileProblem};
 pub use git_configuration::{
-    GitConfiguration, GitSetting, GitWorkingTree, git_settings, git_working_trees, named_by_git, reached,
-    reached_by_links,
+    GIT_FILE_BYTES, GitConfiguration, GitSetting, GitWorkingTree, git_settings, git_working_trees,
+    named_by_git, reached, reached_by_links,
 };
 pub use git_identity::GitIdentity;
 pub use git_shape::GitShape;

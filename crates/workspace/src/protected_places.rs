@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-use crate::argument::read_regular;
-use crate::git_configuration::{git_working_trees, named_by_git, reached};
+use crate::argument::read_beginning;
+use crate::git_configuration::{GIT_FILE_BYTES, git_working_trees, named_by_git, reached};
 use crate::git_shape::GitShape;
 use crate::path::RelativePath;
 use crate::protected::{self, DEPENDENCY_FOLDERS, Protection, ProtectionMatch, folded, touches};
@@ -22,8 +22,6 @@ use crate::root::Root;
 
 /// Entries below a root that are looked at. Where there are more, each path is asked about.
 const MOST_ENTRIES: usize = 1_000_000;
-/// Bytes of a file that names a folder.
-const LONGEST: u64 = 1 << 16;
 
 /// Names as they are compared.
 type Names = Vec<String>;
@@ -155,9 +153,9 @@ impl ProtectedPlaces {
     }
 
     fn look_below(&mut self) {
-        // What lies higher first.
-        let mut folders = VecDeque::from([PathBuf::new()]);
-        while let Some(folder) = folders.pop_front() {
+        // What lies higher first; with it whether it belongs to a package, of which git folders alone count.
+        let mut folders = VecDeque::from([(PathBuf::new(), false)]);
+        while let Some((folder, of_package)) = folders.pop_front() {
             self.folder(&folder);
             for entry in self.entries(&self.top.join(&folder)) {
                 let Ok(kind) = entry.file_type() else { continue };
@@ -166,10 +164,13 @@ impl ProtectedPlaces {
                 }
                 let (path, name) = (folder.join(entry.file_name()), entry.file_name());
                 let name = name.to_string_lossy();
+                let is_git = protected::is_git_folder(&name);
                 if kind.is_symlink() {
-                    self.link(&path);
-                } else if !protected::is_git_folder(&name) && !DEPENDENCY_FOLDERS.contains(&&*name) {
-                    folders.push_back(path);
+                    if !of_package || is_git {
+                        self.link(&path);
+                    }
+                } else if !is_git {
+                    folders.push_back((path, of_package || DEPENDENCY_FOLDERS.contains(&&*name)));
                 }
             }
         }
@@ -329,7 +330,7 @@ fn exists(path: &Path) -> bool {
 }
 
 fn small_text(path: &Path) -> Option<String> {
-    let bytes = read_regular(path, LONGEST).ok()?;
+    let bytes = read_beginning(path, GIT_FILE_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -97,6 +97,22 @@ fn a_folder_of_the_shape_of_gits_is_never_written() {
 }
 
 #[test]
+fn a_repository_among_the_packages_names_what_is_protected_too_and_its_other_names_do_not() {
+    let padding = "\n".repeat(1 << 17);
+    let world = World::new(&[
+        ("w/vendor/p/.git/config", "[core]\n\thooksPath = ../../ours\n"),
+        ("w/vendor/q/.git", &format!("gitdir: ../../store{padding}")),
+        ("w/store/config", "[include]\n\tpath = ../more.cfg\n"),
+        ("w/guide.md", ""),
+    ]);
+    symlink("../../guide.md", world.temp.path().join("w/vendor/p/AGENTS.md")).unwrap();
+    world.is("ours/pre-commit", Protected(Ask));
+    world.is("more.cfg", Protected(Ask));
+    world.is("store/config", Protected(Never));
+    world.is("guide.md", Nothing);
+}
+
+#[test]
 fn a_folder_gets_that_shape_by_no_call() {
     let world =
         World::new(&[("w/d/config", "[core]\n\tfsmonitor = x\n"), ("w/d/objects/x", ""), ("w/d/refs/x", "")]);
