@@ -110,7 +110,7 @@ pub(crate) fn hold(
         let begins =
             begins(&name_of(&conversation), conversation.is_temporary(), conversation.model(&app).await?);
         begins.lines().for_each(|line| person.notice(line));
-        conversation.without_workspace(&app).await?.iter().for_each(|line| person.notice(line));
+        conversation.without_tools(&app).await?.iter().for_each(|line| person.notice(line));
         let (begun, history) = (RefCell::default(), RefCell::new(history::of(&app, &conversation)?));
         let paths = &opened.paths;
         let repl = Repl { app, person, output, paths, layers, begun, history };

@@ -37,13 +37,13 @@ impl Conversation {
         Ok(self.config(app).await?.model.info())
     }
 
-    /// That the model has no tools, as there is no workspace here.
+    /// Why the model has no tools, where it would have some elsewhere or in a larger window.
     ///
     /// # Errors
     /// As [`Self::model`].
-    pub async fn without_workspace(&mut self, app: &App) -> Result<Option<String>, CommandError> {
+    pub async fn without_tools(&mut self, app: &App) -> Result<Option<String>, CommandError> {
         let info = self.model(app).await?.clone();
-        Ok(tools::without_workspace(app, self.agent(), self.session_type(), &info))
+        Ok(tools::without_tools(app, self.agent(), self.session_type(), &info))
     }
 
     /// The request that would be sent now.

@@ -120,7 +120,7 @@ impl Conversation {
             app.frontend.note(&format!("{name} is left out: {why}"));
         }
         if self.is_single()
-            && let Some(why) = tools::without_workspace(app, self.agent(), self.session_type(), &info)
+            && let Some(why) = tools::without_tools(app, self.agent(), self.session_type(), &info)
         {
             app.frontend.note(&why);
         }

@@ -103,8 +103,9 @@ fn has_folder(app: &App) -> bool {
     app.workspace.folder.as_ref().is_some_and(|folder| folder.is_dir())
 }
 
-/// That an agent has no tools, as there is no workspace here; none where it has some, or would have none in one either.
-pub(super) fn without_workspace(
+/// That an agent has no tools, as there is no workspace here or its model has a small window; none where it has some, or
+/// would have none otherwise either.
+pub(super) fn without_tools(
     app: &App,
     agent: &str,
     session: SessionType,
@@ -112,13 +113,22 @@ pub(super) fn without_workspace(
 ) -> Option<String> {
     let configured = app.settings.agents.get(agent);
     let is_named = configured.is_some_and(|agent| agent.tools.is_some());
-    let takes = session != SessionType::Isolated && model.tools && has_room(model);
-    if has_folder(app) || is_named || !takes {
+    if is_named || session == SessionType::Isolated || !model.tools || has_folder(app) == has_room(model) {
         return None;
     }
     let permitted = configured.is_some_and(|agent| loom_tools::names(agent).next().is_some());
     let tools = if permitted { "no tools but those of its permissions" } else { "no tools" };
-    Some(format!("no workspace here: the model has {tools}{}", advice(app)))
+    Some(match has_room(model) {
+        true => format!("no workspace here: the model has {tools}{}", advice(app)),
+        false => format!(
+            "{} has {tools}, as its window is {} tokens and these take {} or more: providers.{}.window says how large \
+             it is, and what agents.{agent}.tools names is sent all the same",
+            one_line(&model.full_name()),
+            model.window,
+            context::tools::LEAST_WINDOW,
+            one_line(&model.provider),
+        ),
+    })
 }
 
 /// Which flags of a call change nothing, as its model has no tools, and why it has none; nothing where there is none of

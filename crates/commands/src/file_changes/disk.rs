@@ -322,16 +322,18 @@ pub(super) fn is_back(before: FileState, state: FileState, left: &[FileState]) -
     }
 }
 
-/// What stands at the path of a change; nothing below a link that tools left where a folder was, as long as it stands.
+/// What stands at the path of a change; nothing below a link that tools left where a folder was, as long as it stands, nor
+/// below anybody's where tools left nothing of what they made.
 fn state_below(
     root: &Root,
     change: &PathChange,
     links: &BTreeSet<PathPlace>,
 ) -> Result<(FileState, Vec<u8>), String> {
     let is_link = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
+    let is_none = (change.before, change.after) == (FileState::Absent, FileState::Absent);
     match state_at(root, &relative(&change.path)?) {
         Err(FileError { problem: FileProblem::Symlink, .. })
-            if change.path.ancestors().skip(1).any(is_link) =>
+            if is_none || change.path.ancestors().skip(1).any(is_link) =>
         {
             Ok((FileState::Absent, Vec::new()))
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exec::exec;
 use crate::headless::question;
+use crate::server::{self, Server};
 use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::trust::with_terminal;
@@ -74,6 +75,30 @@ fn below_the_top_of_a_repository_the_top_is_named() {
     world.ok(&["workspace", "trust", &top]);
     let said = says(&world, "here/big/sub", &[]);
     assert!(said.code == Some(0) && !said.err.contains("no workspace"), "{said:?}");
+}
+
+#[test]
+fn a_window_that_is_too_small_for_tools_is_said_with_what_to_set() {
+    let near =
+        Server::start(|path, _| path.ends_with("/chat/completions").then(|| server::chat("", "Hi.", 10)));
+    let provider = format!("[providers.box]\nbase_url = \"{}\"\nkind = \"openai\"\n", near.base());
+    let models = "[models.\"box/m\"]\ntools = true\n[model]\ndefault = \"box/m\"\n";
+    for (more, expected) in [
+        ("", true),
+        ("window = 15999\n", true),
+        ("window = 16000\n", false),
+        ("window = 8000\n[agents.assistant]\ntools = [\"read\"]\n", false),
+    ] {
+        let world = world(&[], "");
+        world.write("config.toml", &format!("{provider}{more}{models}"));
+        fs::create_dir_all(world.path("here/project")).unwrap();
+        let project = text(&world.path("here/project"));
+        let said: Run = world.run(&["--workspace", &project, "chat", "-m", "Hi."]);
+        let told = "take 16000 or more: providers.box.window says how large it is";
+        assert_eq!((said.code, said.err.contains(told)), (Some(0), expected), "{more}: {said:?}");
+        // Without a workspace it has none anyway.
+        assert!(!says(&world, "here", &["--new"]).err.contains("providers.box.window"), "{more}");
+    }
 }
 
 #[test]

@@ -136,3 +136,21 @@ fn a_file_that_became_a_pipe_comes_back_and_a_new_pipe_goes_unless_it_is_another
     }
     assert!(project.join("mine").exists() && project.join("n").exists() && !project.join("g").exists());
 }
+
+/// What tools made and took away again is nothing of theirs, whatever somebody's link leads to.
+#[test]
+fn what_came_and_went_is_not_left_behind_a_link_that_somebody_made_since() {
+    let world = world(&[
+        calls(&json!([{"name": "write", "arguments": {"path": "d/f", "content": "one\n"}}])),
+        calls(&json!([exec("rm -r d; echo two > other")])),
+        json!({"text": "Done."}),
+    ]);
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!(code, Some(0), "{said}");
+    let project = world.path("project");
+    symlink("elsewhere", project.join("d")).unwrap();
+    let back = say(&world, "/undo --files");
+    assert_eq!(back.out, "given back: other\n", "{back:?}");
+    assert!(!back.err.contains("d/f") && back.err.contains("left as it is: d: "), "{back:?}");
+    assert_eq!(fs::read_link(project.join("d")).unwrap().to_str(), Some("elsewhere"));
+}
