@@ -13,6 +13,7 @@ use store::{
 use tools::LeftFile;
 use workspace::StoreGuard;
 
+use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::runtime::Runtime;
 use crate::session::{CallChanges, result, tool_author, turn_of};
@@ -135,7 +136,7 @@ impl Runtime {
             let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
             Ok(tools::recover_files(&locks, &guard, files))
         };
-        let done: Result<Vec<String>, String> = blocking(recover).await;
+        let done: Result<Vec<String>, String> = on_disk(recover).await;
         done.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")])
     }
 
@@ -154,7 +155,7 @@ impl Runtime {
             let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
             tools::recover_command(&records, &guard, &recorder)
         };
-        let kept = blocking(recover).await;
+        let kept = on_disk(recover).await;
         kept.err().map(|why| format!("what a command changed that was cut off cannot be given back: {why}"))
     }
 }
@@ -167,10 +168,4 @@ pub fn left_by(change: FileChange) -> LeftFile {
     };
     let known = [change.before, change.after].into_iter().filter_map(digest).collect();
     LeftFile { root: change.root, path: change.path, known }
-}
-
-/// Works on a thread that may wait for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loom::source::DEFAULT_AGENT;
 use policy::{Permission, Policy, PolicyRule, SessionType};
 
+use crate::blocking::on_disk;
+
 /// File that rules stand in.
 pub trait RuleFile: Send + Sync {
     /// The rules for an agent as they stand now. It blocks.
@@ -77,8 +79,7 @@ impl LastingRules {
     ) -> Result<String, String> {
         let Some(file) = self.file.clone() else { return Err("nothing is configured here".to_owned()) };
         let to_write = rule.clone();
-        let written = tokio::task::spawn_blocking(move || file.write(&to_write)).await;
-        let told = written.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+        let told = on_disk(move || file.write(&to_write)).await?;
         self.given.lock().unwrap_or_else(PoisonError::into_inner).push((session, permission, rule));
         Ok(told)
     }

@@ -11,6 +11,7 @@
 
 mod admission;
 mod answer_end;
+mod blocking;
 pub mod bootstrap;
 mod budget;
 pub mod calibration;
@@ -55,6 +56,7 @@ mod workspace_trust;
 
 pub use self::media::{MediaFacts, MediaHold};
 pub use admission::expected_output;
+pub use blocking::on_disk;
 pub use budget::{Budget, Limit};
 pub use call::Call;
 pub use call_recovery::left_by;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::fallback::{Fallbacks, FoundModel};
 use agent::session::Sessions;
-use agent::{AgentError, Call, GenerationRequest, PreparedRequest, Runtime};
+use agent::{AgentError, Call, GenerationRequest, PreparedRequest, Runtime, on_disk};
 use loom::{Millis, NodeId, Op, TreeId, ViewName};
 use model::{Cancel, Model, ModelInfo};
 use store::{Applied, AttachedWrites};
@@ -138,8 +138,7 @@ impl App {
     /// As [`Models::find`].
     pub async fn model(&self, name: Option<&str>) -> Result<Arc<dyn Model>, CommandError> {
         let (models, name) = (Arc::clone(&self.models), name.map(str::to_owned));
-        let found = tokio::task::spawn_blocking(move || models.find(name.as_deref())).await;
-        found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+        on_disk(move || models.find(name.as_deref())).await
     }
 
     /// The model of this name, unless its server says that it has none such.
@@ -149,8 +148,7 @@ impl App {
     pub(crate) async fn served_model(&self, name: &str) -> Result<Arc<dyn Model>, CommandError> {
         let model = self.model(Some(name)).await?;
         let (models, name) = (Arc::clone(&self.models), name.to_owned());
-        let checked = tokio::task::spawn_blocking(move || models.check_served(&name)).await;
-        checked.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map(|()| model)
+        on_disk(move || models.check_served(&name)).await.map(|()| model)
     }
 
     pub(crate) fn shown(&self) -> Shown {

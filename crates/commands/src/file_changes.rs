@@ -16,6 +16,7 @@ mod restore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use agent::on_disk;
 use loom::operation::{OpRecord, TimelineEffect};
 use loom::{Digest, NodeId, Seq, TreeId, TreeReader, ViewName};
 use store::home::HomeDir;
@@ -330,12 +331,6 @@ fn disk(app: &App) -> Result<Disk, CommandError> {
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     Ok(Disk { guard: app.guard.clone(), locks, umask: store::home::former_umask() })
-}
-
-/// Works on a thread that may wait for the disk.
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
 }
 
 /// Shows what is given back, and asks where somebody is there.

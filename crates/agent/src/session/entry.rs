@@ -13,6 +13,7 @@ use store::{
     StoreError, all_pages,
 };
 
+use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::runtime::Runtime;
 
@@ -215,10 +216,7 @@ impl Runtime {
     async fn purge_session(&self, who: &Principal, session: &Session) -> Result<(), AgentError> {
         if let Some(holder) = Name::holder(&session.name) {
             let records = self.private_records(holder, None)?;
-            let removed = tokio::task::spawn_blocking(move || tools::remove_records_of(&records)).await;
-            removed
-                .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
-                .map_err(records_failed)?;
+            on_disk(move || tools::remove_records_of(&records)).await.map_err(records_failed)?;
         }
         for tree in &session.trees {
             self.purge(who, tree.id).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use agent::RemovalOutcome;
+use agent::{RemovalOutcome, on_disk};
 use loom::content::plain_text;
 use loom::{NodeId, TreeId};
 use store::home::HomeDir;
@@ -135,8 +135,7 @@ async fn recorded(app: &App, text: String) -> Result<u64, CommandError> {
     };
     let records =
         app.runtime.home.dir(HomeDir::CheckpointCache).map_err(io::Error::other).map_err(at_home)?;
-    let found = tokio::task::spawn_blocking(move || tools::records_with(&records, &text)).await;
-    found.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())).map_err(at_home)
+    on_disk(move || tools::records_with(&records, &text)).await.map_err(at_home)
 }
 
 /// `tree purge`.

@@ -15,6 +15,7 @@ mod marks;
 
 use std::path::Path;
 
+use agent::on_disk;
 use loom::path::ViewOverrides;
 use loom::render::window;
 use loom::{CellKey, Mode, NodeId, Op, PositionId, Refusal, Slot, TreeId, TreeReader, ViewName};
@@ -454,11 +455,8 @@ impl OpenText {
         // Comparing takes a while where most of a long text changed.
         let old: Vec<String> = self.passages.iter().map(|passage| passage.text.clone()).collect();
         let of_it = marks.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            of_it.read(&old.iter().map(String::as_str).collect::<Vec<_>>(), &body)
-        });
-        let read = read.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        read.map_err(unknown)
+        let read = move || of_it.read(&old.iter().map(String::as_str).collect::<Vec<_>>(), &body);
+        on_disk(read).await.map_err(unknown)
     }
 
     /// Refuses texts that are too long for their passages.

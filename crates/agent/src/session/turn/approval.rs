@@ -14,6 +14,7 @@ use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
 use super::calls::CallSite;
+use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::event::{QuestionKind, SessionEvent};
 use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
@@ -62,7 +63,7 @@ impl Turn<'_> {
         let ProposedCall { id, tool, checked, trust, outside, plan_mode } = call;
         let refused =
             |why: &str| Ok(Permit::Refused(ToolOutput::denied(format!("{tool} was not run: {why}"))));
-        if let Some(why) = on_disk(checked, CheckedCall::plan_mode_refusal).await {
+        if let Some(why) = asked(checked, CheckedCall::plan_mode_refusal).await {
             return refused(&why);
         }
         let facts = SessionFacts {
@@ -78,7 +79,7 @@ impl Turn<'_> {
             keeps_old_bytes: true,
         };
         let decide = |permissions: Vec<Permission>| {
-            on_disk(checked, move |checked| checked.decide(&facts, &permissions))
+            asked(checked, move |checked| checked.decide(&facts, &permissions))
         };
         let mut verdict = decide(Vec::new()).await;
         if verdict.decision != PolicyDecision::Allow {
@@ -92,17 +93,17 @@ impl Turn<'_> {
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
-        let subject = on_disk(checked, CheckedCall::subject).await;
+        let subject = asked(checked, CheckedCall::subject).await;
         let key = (tool.to_owned(), subject.clone());
         if denied.0.contains(&key) {
             return refused("it was denied before in this turn");
         }
         let incomparable = |why: String| refused(&format!("a file it names could not be compared: {why}"));
-        let rests_on = match on_disk(checked, CheckedCall::rests_on).await {
+        let rests_on = match asked(checked, CheckedCall::rests_on).await {
             Ok(files) => files,
             Err(why) => return incomparable(why),
         };
-        let shown = match on_disk(checked, CheckedCall::preview).await {
+        let shown = match asked(checked, CheckedCall::preview).await {
             // It would do nothing.
             Some(Err(why)) => {
                 let knows_outside = self.runtime.store.knows_outside_files(&Principal::Owner).await?;
@@ -118,7 +119,7 @@ impl Turn<'_> {
             let size = format!("{} lines and {}", lines.len(), text::bytes::size(bytes as u64));
             return refused(&format!("its difference has {size}, more than a question shows"));
         }
-        let mut lasting = on_disk(checked, move |checked| checked.lasting_answers(&facts)).await;
+        let mut lasting = asked(checked, move |checked| checked.lasting_answers(&facts)).await;
         lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
         let asks = format!("{tool} asks to run: {because}: allow it?");
         let (answers, remembers) = answers(&lasting);
@@ -137,8 +138,8 @@ impl Turn<'_> {
         }
         // What was shown is what is done.
         let again = (
-            on_disk(checked, CheckedCall::preview).await.and_then(Result::ok),
-            on_disk(checked, CheckedCall::subject).await,
+            asked(checked, CheckedCall::preview).await.and_then(Result::ok),
+            asked(checked, CheckedCall::subject).await,
             decide(Vec::new()).await,
         );
         // Whoever said yes hears that it was not run.
@@ -152,7 +153,7 @@ impl Turn<'_> {
         if again != (shown, subject, verdict) {
             return void("what was shown of it became another text while it was asked about");
         }
-        match on_disk(checked, CheckedCall::rests_on).await {
+        match asked(checked, CheckedCall::rests_on).await {
             Ok(files) if files == rests_on => {}
             Ok(_) => {
                 return void("a file or program that its command names was changed while it was asked about");
@@ -175,8 +176,7 @@ impl Turn<'_> {
     /// allows nothing.
     async fn permissions(&self, session: SessionType) -> Vec<Permission> {
         let rules = self.runtime.rules.clone();
-        let given = tokio::task::spawn_blocking(move || rules.permissions(session)).await;
-        let mut permissions = given.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        let mut permissions = on_disk(move || rules.permissions(session)).await;
         match self.settings().await {
             Ok((_, settings)) => permissions.extend(settings.allowed),
             Err(error) => tracing::warn!(%error, "what this session allows is not known"),
@@ -224,13 +224,12 @@ fn answers(lasting: &LastingAnswers) -> (Vec<String>, Vec<String>) {
 }
 
 /// What a call says of itself, on a thread that may wait for the disk.
-async fn on_disk<T: Send + 'static>(
+async fn asked<T: Send + 'static>(
     checked: &Arc<CheckedCall>,
     ask: impl FnOnce(&CheckedCall) -> T + Send + 'static,
 ) -> T {
     let checked = Arc::clone(checked);
-    let said = tokio::task::spawn_blocking(move || ask(&checked)).await;
-    said.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
+    on_disk(move || ask(&checked)).await
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agent::on_disk;
 use loom::{Digest, Refusal};
 use store::home::HomeDir;
 use tempfile::Builder;
@@ -120,8 +121,7 @@ impl EditFile {
     pub(super) async fn edit(&mut self, app: &App) -> Result<Option<Vec<u8>>, CommandError> {
         let (frontend, path) = (Arc::clone(&app.frontend), self.path.clone());
         let begin = Instant::now();
-        let ended = tokio::task::spawn_blocking(move || frontend.edit(&path)).await;
-        let ended = ended.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        let ended = on_disk(move || frontend.edit(&path)).await;
         ended.map_err(|error| self.kept(app, not_edited(&error)))?;
         let saved = self.read(app).map_err(|problem| match problem {
             FileProblem::TooLarge { .. } => self.kept(app, self.unread(problem)),
@@ -272,10 +272,7 @@ impl EditFile {
 /// Refuses where there is no editor to open a file with.
 pub(super) async fn find_editor(app: &App) -> Result<(), CommandError> {
     let frontend = Arc::clone(&app.frontend);
-    let found = tokio::task::spawn_blocking(move || frontend.find_editor()).await;
-    found
-        .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))
-        .map_err(|error| not_edited(&error))
+    on_disk(move || frontend.find_editor()).await.map_err(|error| not_edited(&error))
 }
 
 fn not_edited(error: &EditorError) -> CommandError {
