@@ -8,6 +8,8 @@ mod agents;
 mod answering_oneself;
 #[path = "cli/answers.rs"]
 mod answers;
+#[path = "cli/answers_told.rs"]
+mod answers_told;
 #[path = "cli/approvals.rs"]
 mod approvals;
 #[path = "cli/attaching.rs"]
@@ -67,6 +69,8 @@ mod discovery;
 mod documents;
 #[path = "cli/editing.rs"]
 mod editing;
+#[path = "cli/editing_files.rs"]
+mod editing_files;
 #[path = "cli/editing_later.rs"]
 mod editing_later;
 #[path = "cli/editing_meanwhile.rs"]
@@ -107,6 +111,10 @@ mod headless_faults;
 mod illustrations;
 #[path = "cli/keeping.rs"]
 mod keeping;
+#[path = "cli/killed_commands.rs"]
+mod killed_commands;
+#[path = "cli/large_files.rs"]
+mod large_files;
 #[path = "cli/larger_repository.rs"]
 mod larger_repository;
 #[path = "cli/lasting_answers.rs"]
@@ -223,6 +231,8 @@ mod tools_by_default;
 mod trust;
 #[path = "cli/trusting.rs"]
 mod trusting;
+#[path = "cli/typed_meanwhile.rs"]
+mod typed_meanwhile;
 #[path = "cli/typing.rs"]
 mod typing;
 #[path = "cli/unanswered.rs"]

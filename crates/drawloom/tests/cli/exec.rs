@@ -4,13 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::file_tools::{listed, say};
 use crate::headless::question;
-use crate::running_commands::{stop_until_marked, wait_until, with_end};
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, lacks, text};
 
@@ -39,7 +37,7 @@ pub(crate) fn world_with(lines: &[Value], more: &str) -> World {
 }
 
 /// One turn in which the model runs a command; its result.
-fn ran(command: &str, prepare: impl FnOnce(&World)) -> (World, String) {
+pub(crate) fn ran(command: &str, prepare: impl FnOnce(&World)) -> (World, String) {
     let world = world(&[calls(&json!([exec(command)])), json!({"text": "Done."})]);
     prepare(&world);
     let (code, said) = chat(&world, "Do it.");
@@ -294,94 +292,6 @@ fn secrets_that_are_known_are_masked_in_what_it_prints() {
 }
 
 #[test]
-fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
-    let world = world(&[calls(&json!([exec("echo agent > a; rm src/main.rs; sleep 300")]))]);
-    let project = world.path("project");
-    let before = listed(&project);
-    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !project.join("a").exists() || project.join("src/main.rs").exists() {
-        assert!(Instant::now() < deadline, "the command does not run");
-        std::thread::yield_now();
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
-    let (_, said) = chat(&world, "What now?");
-    assert_eq!(said["text"], "Again.", "{said}");
-    assert!(
-        nodes(&world)
-            .iter()
-            .any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown"))
-    );
-    let shown = say(&world, "/diff session").out;
-    assert!(shown.contains("+agent") && shown.contains("-fn weave() {}"), "{shown}");
-    for _ in 0..2 {
-        say(&world, "/undo --files");
-    }
-    assert_eq!(listed(&project), before);
-}
-
-#[test]
-fn what_a_command_changed_while_its_program_was_stopped_is_given_back_after_it() {
-    let line = "touch made; until test -e go; do sleep 0.01; done; rm src/main.rs; touch over; sleep 300";
-    let world = world(&[calls(&json!([exec(line)]))]);
-    let project = world.path("project");
-    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
-    wait_until("the command does not run", || project.join("made").exists());
-    let roots = fs::read_dir(world.home().join("cache/checkpoints")).unwrap();
-    let pending = roots.map(|root| root.unwrap().path().join("pending")).filter(|pending| pending.exists());
-    let signs: Vec<_> = pending.flat_map(|pending| with_end(&pending, "alive")).collect();
-    assert_eq!(signs.len(), 1);
-    stop_until_marked(&child, &signs);
-    fs::write(project.join("go"), "").unwrap();
-    wait_until("the command ended with its program", || project.join("over").exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
-    chat(&world, "What now?");
-    for _ in 0..2 {
-        say(&world, "/undo --files");
-    }
-    assert!(project.join("src/main.rs").exists() && !project.join("over").exists());
-}
-
-#[test]
-fn what_a_person_changed_after_a_process_was_killed_is_theirs() {
-    let world = world(&[calls(&json!([exec("echo agent > a; echo agent > notes; sleep 300")]))]);
-    let project = world.path("project");
-    fs::write(project.join("notes"), "old\n").unwrap();
-    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let is_written = || fs::read_to_string(project.join("notes")).is_ok_and(|text| text == "agent\n");
-    while !is_written() {
-        assert!(Instant::now() < deadline, "the command does not run");
-        std::thread::yield_now();
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    // What is written within two seconds of the last sign of life may be the command's.
-    let dead = std::time::SystemTime::now() + Duration::from_secs(3);
-    while std::time::SystemTime::now() < dead {
-        std::thread::yield_now();
-    }
-    fs::write(project.join("notes"), "mine\n").unwrap();
-    fs::write(project.join("mine"), "mine\n").unwrap();
-    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
-    chat(&world, "What now?");
-    let back = say(&world, "/undo --files");
-    assert!(
-        back.err.contains("left as it is: notes: what it became was not kept, or may be yours"),
-        "{back:?}"
-    );
-    assert!(!project.join("a").exists());
-    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "mine\n");
-    assert_eq!(fs::read_to_string(project.join("mine")).unwrap(), "mine\n");
-    let restored = world.run(&["--workspace", &text(&project), "chat", "-m", "/restore notes --yes"]);
-    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "old\n", "{restored:?}");
-}
-
-#[test]
 fn what_stood_in_a_folder_that_became_a_link_comes_back() {
     let (world, _) = ran("mv src s2; ln -s s2 src", |_| {});
     let project = world.path("project");
@@ -483,89 +393,6 @@ fn holds(folder: &Path, text: &str) -> bool {
             String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text)
         }
     })
-}
-
-#[test]
-fn a_file_too_large_to_be_kept_that_a_command_made_goes_unless_somebody_changed_it() {
-    const MAKES: &str =
-        "head -c 11000000 /dev/zero > big; head -c 11000000 /dev/zero > other; echo 1 > small";
-    let world =
-        world(&[calls(&json!([exec(MAKES)])), json!({"text": "Made.", "expect": ["made big (10.5 MiB"]})]);
-    let project = world.path("project");
-    assert_eq!(chat(&world, "Make them.").0, Some(0));
-    let shown = say(&world, "/diff").out;
-    assert!(shown.contains("big: a file of 10.5 MiB, whose bytes are not kept\n"), "{shown}");
-    use std::io::Write as _;
-    fs::OpenOptions::new().append(true).open(project.join("other")).unwrap().write_all(b"mine").unwrap();
-    let back = say(&world, "/undo --files");
-    assert!(!project.join("big").exists() && !project.join("small").exists(), "{back:?}");
-    assert!(project.join("other").exists() && back.err.contains("left as it is: other"), "{back:?}");
-    // What cannot be brought back is not taken again; the rest is.
-    let redone = say(&world, "/redo --files");
-    assert_eq!(fs::read_to_string(project.join("small")).unwrap(), "1\n", "{redone:?}");
-    assert!(!project.join("big").exists());
-}
-
-#[test]
-fn a_large_file_that_a_turn_made_goes_with_each_of_its_names_and_also_where_it_became_small() {
-    const MAKES: &str = "head -c 11000000 /dev/zero > big; ln big linked; cp big shrinks";
-    let world = world(&[
-        calls(&json!([exec(MAKES)])),
-        calls(&json!([exec("echo 1 > shrinks; echo 2 > own")])),
-        json!({"text": "Made.", "expect": ["changed shrinks (it had 10.5 MiB: its bytes were not kept"]}),
-    ]);
-    let project = world.path("project");
-    fs::File::create(project.join("own")).unwrap().set_len(12_000_000).unwrap();
-    assert_eq!(chat(&world, "Make them.").0, Some(0));
-    let back = say(&world, "/undo --files");
-    for name in ["big", "linked", "shrinks"] {
-        assert!(!project.join(name).exists(), "{name}: {back:?}");
-    }
-    // Nothing has the bytes of what was there before.
-    assert_eq!(fs::read_to_string(project.join("own")).unwrap(), "2\n", "{back:?}");
-    let why = "own: a file of 11.4 MiB, whose bytes are not kept";
-    assert!(back.err.contains(&format!("left as it is: {why}")), "{back:?}");
-    let restored = say(&world, "/restore own");
-    assert!(restored.code != Some(0) && restored.err.contains(why), "{restored:?}");
-}
-
-/// Nothing keeps the bytes of what was there before.
-#[test]
-fn a_large_file_of_the_owner_that_a_command_moved_or_packed_stays() {
-    for command in [
-        "mv own moved",
-        "mv data data2",
-        "cp -p own copy; rm own",
-        "ln own link; rm own",
-        "gzip -1 own",
-        "mv big.db big2",
-    ] {
-        let world = world(&[calls(&json!([exec(command)])), json!({"text": "Done."})]);
-        let project = world.path("project");
-        fs::create_dir(project.join("data")).unwrap();
-        // As good as random: packed, they are as many.
-        let mut state = 88_172_645_463_325_252_u64;
-        let mut next = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        };
-        let bytes: Vec<u8> = (0..11_000_000).map(|_| next()).collect();
-        for file in ["own", "data/of", "big.db"] {
-            fs::write(project.join(file), &bytes).unwrap();
-        }
-        fs::write(project.join(".gitignore"), "big.db\n").unwrap();
-        assert_eq!(chat(&world, "Do it.").0, Some(0));
-        let large = || {
-            let folders = [project.clone(), project.join("data"), project.join("data2")];
-            let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
-            entries.filter(|entry| entry.as_ref().unwrap().metadata().unwrap().len() > 9_000_000).count()
-        };
-        assert_eq!(large(), 3, "{command}");
-        let back = say(&world, "/undo --files");
-        assert_eq!(large(), 3, "{command}: {back:?}");
-    }
 }
 
 #[test]

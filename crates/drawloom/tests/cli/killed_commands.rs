@@ -1,0 +1,100 @@
+//! What commands changed whose program was killed or stopped meanwhile.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::exec::{exec, world};
+use crate::file_tools::{listed, say};
+use crate::running_commands::{stop_until_marked, wait_until, with_end};
+use crate::tools::{calls, chat, nodes};
+use crate::world::text;
+
+#[test]
+fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
+    let world = world(&[calls(&json!([exec("echo agent > a; rm src/main.rs; sleep 300")]))]);
+    let project = world.path("project");
+    let before = listed(&project);
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !project.join("a").exists() || project.join("src/main.rs").exists() {
+        assert!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    let (_, said) = chat(&world, "What now?");
+    assert_eq!(said["text"], "Again.", "{said}");
+    assert!(
+        nodes(&world)
+            .iter()
+            .any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown"))
+    );
+    let shown = say(&world, "/diff session").out;
+    assert!(shown.contains("+agent") && shown.contains("-fn weave() {}"), "{shown}");
+    for _ in 0..2 {
+        say(&world, "/undo --files");
+    }
+    assert_eq!(listed(&project), before);
+}
+
+#[test]
+fn what_a_command_changed_while_its_program_was_stopped_is_given_back_after_it() {
+    let line = "touch made; until test -e go; do sleep 0.01; done; rm src/main.rs; touch over; sleep 300";
+    let world = world(&[calls(&json!([exec(line)]))]);
+    let project = world.path("project");
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    wait_until("the command does not run", || project.join("made").exists());
+    let roots = fs::read_dir(world.home().join("cache/checkpoints")).unwrap();
+    let pending = roots.map(|root| root.unwrap().path().join("pending")).filter(|pending| pending.exists());
+    let signs: Vec<_> = pending.flat_map(|pending| with_end(&pending, "alive")).collect();
+    assert_eq!(signs.len(), 1);
+    stop_until_marked(&child, &signs);
+    fs::write(project.join("go"), "").unwrap();
+    wait_until("the command ended with its program", || project.join("over").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    chat(&world, "What now?");
+    for _ in 0..2 {
+        say(&world, "/undo --files");
+    }
+    assert!(project.join("src/main.rs").exists() && !project.join("over").exists());
+}
+
+#[test]
+fn what_a_person_changed_after_a_process_was_killed_is_theirs() {
+    let world = world(&[calls(&json!([exec("echo agent > a; echo agent > notes; sleep 300")]))]);
+    let project = world.path("project");
+    fs::write(project.join("notes"), "old\n").unwrap();
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_written = || fs::read_to_string(project.join("notes")).is_ok_and(|text| text == "agent\n");
+    while !is_written() {
+        assert!(Instant::now() < deadline, "the command does not run");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What is written within two seconds of the last sign of life may be the command's.
+    let dead = std::time::SystemTime::now() + Duration::from_secs(3);
+    while std::time::SystemTime::now() < dead {
+        std::thread::yield_now();
+    }
+    fs::write(project.join("notes"), "mine\n").unwrap();
+    fs::write(project.join("mine"), "mine\n").unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    chat(&world, "What now?");
+    let back = say(&world, "/undo --files");
+    assert!(
+        back.err.contains("left as it is: notes: what it became was not kept, or may be yours"),
+        "{back:?}"
+    );
+    assert!(!project.join("a").exists());
+    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "mine\n");
+    assert_eq!(fs::read_to_string(project.join("mine")).unwrap(), "mine\n");
+    let restored = world.run(&["--workspace", &text(&project), "chat", "-m", "/restore notes --yes"]);
+    assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "old\n", "{restored:?}");
+}
