@@ -25,9 +25,7 @@ pub use changes::{
 /// `tree new`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeMade {
-    /// Its id.
     pub tree: TreeId,
-    /// Its short id.
     pub short_id: String,
     /// The tip of `main`.
     pub tip: PositionId,
@@ -43,11 +41,9 @@ pub struct Trees {
 /// A tree of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeLine {
-    /// Its id.
     pub tree: TreeId,
-    /// Its short id.
     pub short_id: String,
-    /// Its title; empty if it has none.
+    /// Title of the tree; empty if it has none.
     pub title: String,
     /// `document` or `dialogue`.
     #[serde(serialize_with = "mode_word")]
@@ -101,14 +97,14 @@ pub struct TreeShown {
 /// A picture or a sound of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlobShown {
-    /// Its media type, as the node says.
+    /// Media type, as the node says.
     pub mime: String,
     /// SHA-256 of its bytes.
     pub blob: Digest,
 }
 
 impl BlobShown {
-    /// Those of a content, in results of tools as well.
+    /// Pictures and sounds of a content, those in results of tools as well.
     pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
         let of_block = |block: &Block| match block {
             Block::Image { blob, mime } | Block::Audio { blob, mime } => {
@@ -133,7 +129,7 @@ pub struct ToolCallShown {
 }
 
 impl ToolCallShown {
-    /// Those of a content.
+    /// Calls of tools in a content.
     pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
         let calls = blocks.iter().filter_map(|block| match block {
             Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
@@ -195,9 +191,8 @@ pub struct ListedNodes {
 pub struct FollowedMessage {
     /// Whether they are answers; else they are messages.
     pub are_answers: bool,
-    /// Its short id.
     pub short_id: String,
-    /// Its text; none where nothing stands before them.
+    /// Text of the message; none where nothing stands before the siblings.
     pub text: Option<String>,
 }
 
@@ -217,9 +212,7 @@ fn mode_word<S: serde::Serializer>(mode: &Mode, to: S) -> Result<S::Ok, S::Error
 /// A node as shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeShown {
-    /// Its id.
     pub id: NodeId,
-    /// Its short id.
     pub short_id: String,
     /// Where it stands.
     pub position: PositionId,
@@ -235,7 +228,6 @@ pub struct NodeShown {
     pub model: Option<String>,
     /// What the position is for.
     pub kind: PositionKind,
-    /// Its role in a dialogue.
     pub role: Option<Role>,
     /// How far it is believed.
     pub trust: Trust,
@@ -245,7 +237,7 @@ pub struct NodeShown {
     pub versions: u64,
     /// Siblings of its position, itself included.
     pub siblings: u64,
-    /// Its text; that of the pending edit where there is one.
+    /// Text of the node; that of the pending edit where there is one.
     pub text: String,
     /// Who wrote which bytes of `text`, where a person changed a part of what a model wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -270,7 +262,7 @@ pub struct NodeShown {
     pub finish: Option<Finish>,
     /// Whether its content was forgotten.
     pub purged: bool,
-    /// Its bookmark.
+    /// Title of the bookmark on the position, empty where it has none; none without a bookmark.
     pub bookmark: Option<String>,
     /// Tags of its position.
     pub tags: Vec<String>,
@@ -330,11 +322,9 @@ pub struct Views {
 /// A view of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ViewLine {
-    /// Its name.
     pub name: String,
-    /// Its tip.
     pub tip: PositionId,
-    /// The passage there by short id and first words, for people.
+    /// The passage at the tip by short id and first words, for people.
     #[serde(skip)]
     pub tip_named: String,
     /// Whose cursor it is.
@@ -413,7 +403,7 @@ pub struct TaintingNode {
     /// The tool, model or person that it is by.
     pub author: String,
     pub chars: usize,
-    /// Its first words.
+    /// First words of the text.
     pub begins: String,
 }
 
@@ -427,8 +417,6 @@ impl TaintingNode {
 /// A tree something was done with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeNamed {
-    /// Its id.
     pub tree: TreeId,
-    /// Its short id.
     pub short_id: String,
 }

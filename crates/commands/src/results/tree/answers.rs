@@ -16,7 +16,7 @@ pub struct TokensShown {
 /// A token as it was chosen, with what else could have stood there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TokenShown {
-    /// Its number in the answer, from 0.
+    /// Number of the token in the answer, from 0.
     pub index: usize,
     /// Where it begins in the node's text, in characters (grapheme clusters).
     pub at: usize,
@@ -75,7 +75,7 @@ pub struct AnswerPlace {
 pub struct NextAnswer {
     /// The command that goes to it.
     pub command: String,
-    /// Its number among its siblings, from 1.
+    /// Number of the answer among its siblings, from 1.
     pub number: usize,
     /// The number of the first.
     pub from: usize,
@@ -86,11 +86,8 @@ pub struct NextAnswer {
 /// A node a model made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GeneratedNode {
-    /// Its id.
     pub id: NodeId,
-    /// Its short id.
     pub short_id: String,
-    /// Its text.
     pub text: String,
     /// How it ended.
     pub finish: Finish,

@@ -8,9 +8,7 @@ use crate::tree::WordChange;
 /// A node that was made or marked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeNamed {
-    /// Its id.
     pub node: NodeId,
-    /// Its short id.
     pub short_id: String,
 }
 
@@ -19,11 +17,10 @@ pub struct NodeNamed {
 pub struct DraftDone {
     /// `buffer`, or the position of the pending edit.
     pub draft: String,
-    /// Its revision; none once it was committed.
+    /// Revision of the draft; none once it was committed.
     pub revision: Option<u64>,
     /// The nodes a commit made.
     pub nodes: Vec<NodeId>,
-    /// Their short ids.
     pub short_ids: Vec<String>,
 }
 
@@ -32,7 +29,6 @@ pub struct DraftDone {
 pub struct Edited {
     /// The version or sibling shown now.
     pub node: NodeId,
-    /// Its short id.
     pub short_id: String,
     /// Where it stands.
     pub position: PositionId,
@@ -52,7 +48,7 @@ pub struct PathEdited {
     pub added: Vec<NodeNamed>,
     /// Passages that were changed elsewhere meanwhile or left the path, and are left as they are.
     pub collided: Vec<NodeNamed>,
-    /// Those of them that are on the path no more.
+    /// Passages of `collided` that are on the path no more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub off_path: Vec<NodeNamed>,
     /// Words that came.
@@ -68,9 +64,7 @@ pub struct PathEdited {
 pub struct Branched {
     /// The node at the new tip.
     pub node: NodeId,
-    /// Its short id.
     pub short_id: String,
-    /// Its position.
     pub position: PositionId,
     /// The view's tip.
     pub tip: PositionId,
@@ -94,7 +88,7 @@ pub struct Moved {
 pub struct SiblingReached {
     pub short_id: String,
     pub text: String,
-    /// Its number among the siblings, from 1.
+    /// Number among the siblings, from 1.
     pub number: usize,
     /// How many siblings there are, itself included.
     pub of: usize,
@@ -166,7 +160,6 @@ pub struct Operations {
 /// An operation as shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperationShown {
-    /// Its number.
     pub seq: Seq,
     /// What it was.
     pub kind: OpKind,
