@@ -76,13 +76,13 @@ pub struct Chatted {
     pub tree: TreeId,
     /// The node of the answer.
     pub node: NodeId,
-    /// Its short id.
+    /// Short id of the node of the answer.
     pub short_id: String,
     /// The node of what was said.
     pub said: NodeId,
     /// The answer.
     pub text: String,
-    /// Its first code block alone, where that was asked for; `Some(None)` where it has none.
+    /// First code block of the answer alone, where that was asked for; `Some(None)` where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Option<String>>,
     /// Where the answer does not fit the schema that was given, and why.
@@ -164,7 +164,7 @@ pub struct MediaShown {
     pub width: Option<u32>,
     /// Height of a picture, in pixels.
     pub height: Option<u32>,
-    /// Its size, in bytes.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// The file it is kept in.
     pub file: PathBuf,
@@ -200,19 +200,18 @@ pub struct SessionsShown {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionNamed {
     pub ok: bool,
-    /// Its name from now on.
+    /// Name of the session from now on.
     pub name: String,
 }
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionShown {
-    /// Its name.
     pub name: String,
     /// What it is.
     #[serde(rename = "type")]
     pub kind: store::SessionKind,
-    /// Its workspace; empty for none.
+    /// Workspace of the session; empty for none.
     pub workspace: String,
     /// The tree it goes on in.
     pub tree: Option<TreeId>,
@@ -222,7 +221,7 @@ pub struct SessionShown {
     pub tip: Option<NodeId>,
     /// How full it is; none where no model was asked yet.
     pub zone: Option<Zone>,
-    /// Its forks, besides the main line.
+    /// Forks of the session, besides the main line.
     pub forks: Vec<String>,
     /// When something was last done in it, ms since 1970.
     pub updated: Millis,
@@ -230,13 +229,13 @@ pub struct SessionShown {
     pub archived: bool,
     /// All its trees, the oldest first.
     pub trees: Vec<TreeId>,
-    /// Those trees by short id and title, for people.
+    /// `trees` by short id and title, for people.
     #[serde(skip)]
     pub named_trees: Vec<String>,
 }
 
 impl Chatted {
-    /// The same, of which the first code block is wanted.
+    /// The result with the first code block of the answer.
     #[must_use]
     pub fn extracted(self) -> Self {
         Self { code: Some(text::code::first_block(&self.text)), ..self }

@@ -59,7 +59,7 @@ pub struct SegmentShown {
     /// The segment.
     #[serde(flatten)]
     pub segment: Segment,
-    /// Its bytes in the body, as text.
+    /// Bytes of the segment in the body, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -89,7 +89,7 @@ pub struct ChangedSegment {
     /// What was sent of it in the first request, for people.
     #[serde(skip)]
     pub old: String,
-    /// The same of the second.
+    /// What was sent of the segment in the second request, for people.
     #[serde(skip)]
     pub new: String,
 }
@@ -115,7 +115,6 @@ pub struct Replayed {
 /// What a request that was sent again was answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplayAnswer {
-    /// Its short id.
     pub short_id: String,
     pub text: String,
     /// How it ended.

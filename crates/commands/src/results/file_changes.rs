@@ -26,7 +26,7 @@ pub enum ChangeKind {
     New,
     Changed,
     Deleted,
-    /// It stands elsewhere, as it was.
+    /// Moved to another path, as it was.
     Moved,
 }
 

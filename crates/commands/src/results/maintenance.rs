@@ -50,7 +50,7 @@ pub struct Imported {
 /// A record that was not taken in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skipped {
-    /// Its line or path.
+    /// Line or path of the record.
     pub at: String,
     /// Why not.
     pub why: String,
@@ -76,13 +76,12 @@ pub const DRAFT: &str = "draft";
 /// A hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HitShown {
-    /// Its tree.
     pub tree: TreeId,
     /// The tree's title.
     pub title: String,
     /// The node.
     pub node: NodeId,
-    /// Its short id.
+    /// Short id of the node.
     pub short_id: String,
     /// Short id of the tree, for people.
     #[serde(skip)]
@@ -100,7 +99,7 @@ pub struct HitShown {
     pub old: bool,
     /// Tags of its position.
     pub tags: Vec<String>,
-    /// Its bookmark; empty where it has no title.
+    /// Title of the bookmark on the position, empty where it has none; none without a bookmark.
     pub bookmark: Option<String>,
     /// Remarks on its position.
     pub annotations: Vec<super::tree::AnnotationShown>,
@@ -114,11 +113,9 @@ pub struct HitShown {
 /// A passage in a result that is about something else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PassageNamed {
-    /// Its node.
     pub node: NodeId,
-    /// Its short id.
     pub short_id: String,
-    /// Its first words.
+    /// First words of the passage.
     pub text: String,
 }
 
@@ -154,7 +151,7 @@ pub struct PlaceShown {
 pub struct BackedUp {
     /// The file.
     pub file: String,
-    /// Its size, bytes.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// The newest event it holds.
     pub seq: u64,
@@ -192,7 +189,6 @@ pub struct Checked {
 pub struct Setting {
     /// The key.
     pub key: String,
-    /// Its value.
     pub value: serde_json::Value,
     /// `flag`, `environment`, `file` or `default`.
     pub source: String,
@@ -216,7 +212,7 @@ pub struct SettingsShown {
 pub struct SettingShown {
     /// The key.
     pub key: String,
-    /// Its value; of a secret only whether it is there.
+    /// Value of the key; of a secret only whether it is there.
     pub value: serde_json::Value,
     /// Where it comes from.
     pub source: String,
@@ -262,7 +258,6 @@ pub struct Sandbox {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// Its name.
     pub name: String,
     /// How it is.
     pub state: State,

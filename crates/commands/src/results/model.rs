@@ -21,7 +21,7 @@ pub struct ModelShown {
     pub name: String,
     /// Where text goes.
     pub place: model::ModelPlace,
-    /// Its window in tokens, as far as it is known.
+    /// Context window in tokens, as far as it is known.
     pub window: Option<u32>,
     /// Whether nobody said how large the window is.
     pub window_assumed: bool,

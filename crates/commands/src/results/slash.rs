@@ -27,9 +27,8 @@ pub struct Help {
 /// A command, as help shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HelpLine {
-    /// Its name, without the slash.
+    /// Name of the command, without the slash.
     pub name: &'static str,
-    /// Its arguments.
     pub arguments: &'static str,
     pub section: Section,
     /// The right it needs.
@@ -45,7 +44,7 @@ pub struct ModelStatus {
     pub model: String,
     /// Where text goes.
     pub place: ModelPlace,
-    /// Its window, tokens.
+    /// Context window of the model, in tokens.
     pub window: u32,
     /// Where text goes from now on, when that changed from this machine to another.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,13 +82,13 @@ pub struct PlanShown {
 pub struct ToolsShown {
     /// The agent that may call them.
     pub agent: String,
-    /// Those it may call, by name.
+    /// Tools the agent may call, by name.
     pub tools: Vec<ToolShown>,
     /// The names of those it may not.
     pub others: Vec<String>,
     /// The model that is asked, where it takes no tools.
     pub untaken: Option<String>,
-    /// Its window in tokens, where that is too small for tools that nobody named.
+    /// Context window of the model in tokens, where it is too small for tools that nobody named.
     pub small_window: Option<u32>,
     /// Whether there is a folder in which they could work.
     pub has_folder: bool,
@@ -170,7 +169,7 @@ pub struct ZoneShown {
 pub struct SourceShown {
     /// What it is.
     pub name: String,
-    /// Its tokens, estimated.
+    /// Tokens of the source, estimated.
     pub tokens: u64,
 }
 
@@ -181,7 +180,7 @@ pub struct SessionStatus {
     pub session: String,
     /// Whether it is forgotten when it is closed.
     pub temporary: bool,
-    /// Its tree; none before anything was said.
+    /// Tree of the session; none before anything was said.
     pub tree: Option<TreeId>,
     /// That tree by its short id.
     #[serde(skip)]
@@ -257,7 +256,7 @@ pub struct TipMoved {
     pub stepped: Stepped,
     /// The node the conversation stands at now, by its short id.
     pub tip: String,
-    /// Its text; empty before the first.
+    /// Text of the node at the tip; empty before the first.
     pub text: String,
 }
 
@@ -266,7 +265,7 @@ pub struct TipMoved {
 pub struct SessionMoved {
     /// The session the conversation is in, `SESSION:FORK` in a fork.
     pub session: String,
-    /// Its tree; none when it begins with what is said next.
+    /// Tree of the session; none when it begins with what is said next.
     pub tree: Option<TreeId>,
 }
 
@@ -277,8 +276,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// Tokens of the next request as it would be, estimated; none before anything was sent.
     pub tokens: Option<u64>,
-    /// Those of them that a cache could reuse if nothing were read anew, estimated.
+    /// Tokens of the next request that a cache could reuse if nothing were read anew, estimated.
     pub reusable: Option<u64>,
-    /// Those that it can reuse when all is read anew.
+    /// Tokens of the next request that a cache can reuse when all is read anew, estimated.
     pub reusable_anew: Option<u64>,
 }

@@ -30,7 +30,7 @@ pub struct FileAccepted {
 /// A workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkspaceShown {
-    /// Its canonical path.
+    /// Canonical path of the folder.
     pub path: String,
     /// Whether it is loaded.
     pub state: TrustState,
