@@ -67,10 +67,10 @@ pub trait Models: Send + Sync {
 pub struct Workspace {
     /// Name in the store: its canonical path, [`store::OWN_WORKSPACE`], or nothing.
     pub key: String,
-    /// Its folder by canonical path, whether or not it is loaded or there.
+    /// Folder of the workspace by canonical path, whether or not it is loaded or there.
     pub folder: Option<PathBuf>,
     pub arrival: Option<WorkspaceOrigin>,
-    /// Its folder, where what it brings may be loaded.
+    /// Root of the workspace, where what it brings may be loaded.
     pub root: Option<workspace::Root>,
     /// Which of its texts are loaded.
     pub accepted: Accepted,

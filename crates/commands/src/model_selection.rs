@@ -23,7 +23,7 @@ pub(crate) struct Share {
     pub(crate) agent: String,
     /// Digest of its profile.
     pub(crate) profile: Digest,
-    /// Its system prompt, where it is sent with a document.
+    /// System prompt of the agent, where it is sent with a document.
     system: Option<SystemPrompt>,
     pub(crate) params: Params,
     pub(crate) count: u32,

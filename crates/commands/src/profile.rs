@@ -28,7 +28,7 @@ const FOLDER: &str = "agents";
 pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) agent: Agent,
-    /// Its own sampling, else that of its preset.
+    /// Sampling of the agent; what it leaves out is that of its preset.
     pub(crate) preset: Preset,
     /// System prompt, known secrets masked.
     pub(crate) system: Option<SystemPrompt>,

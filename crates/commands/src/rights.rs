@@ -40,7 +40,7 @@ pub struct Asker {
 pub(crate) struct ToolTurn {
     /// The operation that began it; none for a change of another tree.
     pub(crate) first: Option<Seq>,
-    /// Its name in the budgets.
+    /// Name of the turn in the budgets.
     pub(crate) spending: String,
     /// How long it waited for people.
     pub(crate) waited: WaitedTime,
@@ -87,7 +87,7 @@ impl Asker {
         Self { author, trust: Trust::Agent, is_agent: true, ..Self::of(Principal::Owner, rights) }
     }
 
-    /// The same in a turn, whose request held text of this trust.
+    /// This asker in a turn whose request held text of this trust.
     pub(crate) fn in_turn(self, trust: Trust, turn: ToolTurn) -> Self {
         Self { trust: trust.min(self.trust), turn: Some(turn), ..self }
     }

@@ -36,7 +36,7 @@ pub enum SlashCommand {
     Run(&'static str, Box<Command>),
     /// What commands there are; one of them or a section, if named.
     Help {
-        /// Its name, without the slash.
+        /// Name of the command or section, without the slash.
         topic: Option<String>,
     },
     Status,
@@ -55,7 +55,7 @@ pub enum SlashCommand {
     },
     /// Goes on in another session, or in a fork.
     Switch {
-        /// Its name, `SESSION:FORK` for a fork.
+        /// Name of the session, `SESSION:FORK` for a fork.
         name: String,
     },
     /// Goes on beside what is here, which stays as it is.
@@ -213,22 +213,21 @@ impl SlashCommand {
 /// Which changes `/diff` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffArgument {
-    /// Those of this conversation.
     Conversation,
-    /// Those of all conversations of this session.
+    /// Changes of all conversations of this session.
     Session,
-    /// Those of the turn of a node.
+    /// Changes of the turn of a node.
     Node(String),
 }
 
 /// What the table says of a slash command.
 #[derive(Debug, Clone, Copy)]
 pub struct SlashSpec {
-    /// Its name: letters only.
+    /// Name of the command: letters only.
     pub name: &'static str,
     /// Where help shows it.
     pub section: Section,
-    /// Its arguments, as help shows them.
+    /// Arguments of the command, as help shows them.
     pub arguments: &'static str,
     pub right: Right,
     pub help: &'static str,

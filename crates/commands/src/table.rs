@@ -107,7 +107,7 @@ pub enum Command {
 /// What the table says of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// Its name, as typed.
+    /// Name of the command, as typed.
     pub name: &'static str,
     /// The right it needs.
     pub right: Right,
@@ -120,14 +120,14 @@ const fn spec(name: &'static str, right: Right) -> Spec {
 }
 
 impl Spec {
-    /// The same row, open to tools of an agent.
+    /// This row, open to tools of an agent.
     const fn for_agents(self) -> Self {
         Self { for_agents: true, ..self }
     }
 }
 
 impl Command {
-    /// Its row of the table.
+    /// Row of this command in the table.
     pub const fn spec(&self) -> Spec {
         use Right::{Act, Admin, Read, Write};
         match self {

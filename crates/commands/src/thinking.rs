@@ -18,7 +18,7 @@ pub(crate) fn notice(info: &ModelInfo, asked: Thinking) -> Option<String> {
     }
 }
 
-/// The same for a document. One that is continued as it is leaves a model no place to think in. Only what was asked
+/// [`notice`] for a document. A model that continues it as raw text has no place to think in. Only what was asked
 /// for in this very call is answered to: a default is for the models that can.
 pub(crate) fn unheard(info: &ModelInfo, asked: Option<Thinking>, flag: Option<Think>) -> Option<String> {
     let asked = asked.filter(|_| flag.is_some())?;

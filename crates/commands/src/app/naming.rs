@@ -28,7 +28,7 @@ impl App {
         self.tree_of(asker, name, TreeFilter::Current).await
     }
 
-    /// The same of a command on archived trees.
+    /// The tree of this name, for a command on archived trees: where there is none, archived ones are offered.
     ///
     /// # Errors
     /// As [`Self::tree_named`].

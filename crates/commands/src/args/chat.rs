@@ -73,7 +73,7 @@ pub struct TurnArgs {
 }
 
 impl TurnArgs {
-    /// Those that are about tools alone.
+    /// Flags given here that are about tools alone.
     pub(crate) fn for_tools(&self) -> Vec<&'static str> {
         let named = [
             (self.plan, "--plan"),
@@ -270,7 +270,7 @@ impl Setting {
         }
     }
 
-    /// The same setting, taken back.
+    /// The setting without its value, which takes it back.
     pub(crate) fn unset(self) -> Self {
         match self {
             Self::Temperature(_) => Self::Temperature(None),

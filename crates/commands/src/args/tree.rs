@@ -594,7 +594,7 @@ pub struct Export {
 
 /// The view an argument names.
 impl ViewArg {
-    /// Its name, `main` if none was given.
+    /// Name of the view, `main` if none was given.
     ///
     /// # Errors
     /// When it is no name of a view.

@@ -46,7 +46,7 @@ pub(super) struct Medium {
     /// The file's name, for people.
     name: String,
     kind: MediaKind,
-    /// Its bytes, as they are sent.
+    /// Bytes of the picture or sound, as they are sent.
     pub(super) bytes: Bytes,
 }
 
@@ -110,7 +110,7 @@ impl Attached {
         Ok(Self { text, medium, waits_as: None, lies_at: None })
     }
 
-    /// The same, as it waits.
+    /// The file with the place it lies at; `waits_as` is none where it does not wait for the session.
     pub(super) fn waiting(self, path: &Path, waits_as: Option<PathBuf>) -> Self {
         Self { waits_as, lies_at: path.canonicalize().ok(), ..self }
     }

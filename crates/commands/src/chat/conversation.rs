@@ -56,7 +56,7 @@ pub struct Conversation {
     pub(super) turn_flags: TurnArgs,
     /// Folders that this call opens beside the workspace.
     pub(super) folders: Vec<FurtherRoot>,
-    /// Those that tools of the session reached when something was said in it last.
+    /// Further folders that tools of the session reached when something was said in it last.
     pub(super) kept_folders: Vec<FurtherRoot>,
     /// Calls of tools that a person allowed for the rest of the session.
     pub(super) allowed: Vec<Permission>,
@@ -129,7 +129,7 @@ impl Conversation {
         })
     }
 
-    /// The same, in a session of this name and kind, and in this view of it.
+    /// Opens the session of this name and kind, in this view of it, as [`Self::open`] does.
     pub(super) async fn open_at(
         app: &App,
         asker: &Asker,

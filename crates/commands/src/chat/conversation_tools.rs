@@ -68,7 +68,7 @@ fn read<T: Send + 'static>(
 
 /// What was found where a node stands.
 enum Recalled {
-    /// It stands on another branch, or was taken back.
+    /// The node stands on another branch, or was taken back.
     Elsewhere,
     Excluded,
     Forgotten,

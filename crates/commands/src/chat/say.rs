@@ -77,7 +77,7 @@ impl Conversation {
         self.take_at_once(app, asker, line).await
     }
 
-    /// The same in a session that was read just now.
+    /// [`Self::take`] in a session that was read just now.
     pub(super) async fn take_at_once(
         &mut self,
         app: &App,

@@ -42,7 +42,7 @@ pub(super) struct LeftSession {
 pub(super) struct SeenSession {
     pub(super) id: SessionId,
     pub(super) name: String,
-    /// Its settings, as they are written.
+    /// Settings of the session, as they are written.
     pub(super) settings: String,
     /// The tree it goes on in; none where a turn of this conversation may have begun another one.
     pub(super) tree: Option<TreeId>,
@@ -54,12 +54,12 @@ impl SeenSession {
         Self { id: session.id, name: session.name, settings: session.settings, tree }
     }
 
-    /// The same, once files that waited were sent: their turn took them off the settings.
+    /// The session once files that waited were sent: their turn took them off the settings.
     pub(super) fn without_files(self, sent: &[PathBuf]) -> Self {
         self.changed(|settings| settings.files.retain(|path| !sent.contains(path)))
     }
 
-    /// The same, once plan mode was set beside the turn.
+    /// The session once plan mode was set beside the turn.
     pub(super) fn with_plan(self, plan: bool) -> Self {
         self.changed(|settings| settings.plan = plan)
     }

@@ -37,7 +37,7 @@ pub enum SteeringOutcome {
     Joins(String),
     /// This text is said once the turn is done.
     Queued(String),
-    /// It is this input line of the time after the turn, and what is typed later comes behind it.
+    /// Input line for the time after the turn; what is typed later comes behind it.
     Waits(String),
     /// The turn is to be stopped.
     Stop,
@@ -45,7 +45,7 @@ pub enum SteeringOutcome {
     Answered,
     /// This command only shows something: it answers [beside](Steering::beside) the turn.
     Shows(SlashCommand),
-    /// It is done.
+    /// What was asked is done, with this outcome.
     Done(Box<CommandOutcome>),
 }
 
@@ -180,8 +180,8 @@ impl Conversation {
         }
     }
 
-    /// The same without the turn that is shown. A new tree begins with that turn. What other processes set is told once, by the
-    /// conversation itself.
+    /// Copy of this conversation without the turn that is shown, and without a new tree: that begins with the turn.
+    /// What other processes set is told once, by the conversation itself.
     fn beside(&self) -> Self {
         Self {
             chosen: self.chosen.clone(),

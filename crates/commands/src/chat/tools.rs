@@ -29,7 +29,7 @@ use crate::results::slash::{ToolShown, ToolSource, ToolsShown};
 use crate::settings::WebSettings;
 use crate::walls;
 
-/// Those that an agent may call, asked through a model; none where there are none.
+/// Tools that an agent may call, asked through a model; none where there are none.
 ///
 /// # Errors
 /// The configuration names one that there is not, or that comes with a permission.
@@ -197,7 +197,7 @@ pub(crate) fn all(app: &App, scope: ToolScope) -> Result<ToolRegistry, String> {
     registry(app, DEFAULT_AGENT, scope, nothing_shown(), &there(app))
 }
 
-/// Those of these names that are no tools of files and commands alone.
+/// Tools besides those of files and commands; of trees and of the configuration only those that `names` asks for.
 fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<Tool>, String> {
     let mut further = conversation_tools::tools(&app.runtime);
     if names.iter().any(|name| loom_tools::permission(name).is_some()) {

@@ -195,7 +195,7 @@ fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<()
     Err(CommandError::refused("not_confirmed", message, "`--yes` sends it without asking"))
 }
 
-/// The same sources in the form of another model.
+/// Replays a request to `model`, with the same sources in the form of that model.
 async fn anew(
     app: &App,
     asker: &Asker,

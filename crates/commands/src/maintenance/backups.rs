@@ -27,7 +27,7 @@ pub struct BackupMade {
     /// When, ms since 1970.
     pub at: i64,
     pub file: PathBuf,
-    /// Its size, in bytes.
+    /// Size of the file, in bytes.
     pub bytes: u64,
     /// The newest event it holds.
     pub seq: u64,

@@ -189,7 +189,7 @@ async fn tell_short(app: &App, asker: &Asker, tree: TreeId, node: NodeId) -> Res
     Ok(())
 }
 
-/// The same, with a line for each node: `TREE:SHORT "first words…", N characters`.
+/// `found` with a line for each node: `TREE:SHORT "first words…", N characters`.
 async fn listed(
     app: &App,
     asker: &Asker,

@@ -19,7 +19,7 @@ pub enum Input {
     /// A command whose arguments do not fit.
     Misused {
         name: &'static str,
-        /// Its arguments, as help shows them.
+        /// Arguments of the command, as help shows them.
         arguments: &'static str,
         why: &'static str,
     },

@@ -536,7 +536,7 @@ fn sessions(row: &'static str) -> SlashCommand {
 }
 
 impl SlashCommand {
-    /// Its row of the table.
+    /// Row of this command in the table.
     pub fn row(&self) -> SlashSpec {
         match self {
             Self::Run(name, _) => TABLE.into_iter().find(|row| row.name == *name).unwrap_or(HELP),

@@ -105,7 +105,7 @@ struct Stretch {
     /// Passages, the last of which may be there in part.
     count: u64,
     chars: u64,
-    /// Those that are there whole.
+    /// Passages that are there whole.
     run: Option<PathRun>,
 }
 

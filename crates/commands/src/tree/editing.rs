@@ -220,7 +220,7 @@ pub(super) fn not_meant(what_became: &str) -> CommandError {
     )
 }
 
-/// The same of a text that an editor left: its file goes, unless it was saved again.
+/// [`not_meant`] of a text that an editor left: the file goes, unless it was saved again.
 fn not_meant_in_editor(app: &App, file: &EditFile) -> CommandError {
     let what_became = if file.remove(app) { "its file was removed" } else { "its file stays" };
     not_meant(&format!("nothing was changed, and {what_became}"))
@@ -376,7 +376,7 @@ impl OpenText {
         })
     }
 
-    /// The same after drafts were committed.
+    /// The text, read again once its drafts were committed.
     async fn committed(
         self,
         app: &App,

@@ -283,7 +283,7 @@ async fn marked(
     Ok(CommandOutcome::Node(told))
 }
 
-/// The same, with the words that came and went with it.
+/// Marks a passage; `told` says of it what was done, and the words that came and went are said behind that.
 async fn marked_with_words(
     app: &App,
     asker: &Asker,

@@ -95,7 +95,7 @@ impl PassagesOfPath {
         found.await?.ok_or_else(|| StoreError::Refused(Refusal::NotOnPath(position)).into())
     }
 
-    /// The same after drafts were committed: what is typed is text of the path like any other.
+    /// The passages after drafts were committed: what is typed is text of the path like any other.
     async fn committed(self, app: &App, asker: &Asker, named: &NamedNode) -> Result<Self, CommandError> {
         if !self.has_drafts {
             return Ok(self);

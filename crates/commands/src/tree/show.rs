@@ -120,7 +120,7 @@ struct Wanted {
 struct Page {
     nodes: Vec<NodeShown>,
     next: Option<String>,
-    /// The same by its short id.
+    /// `next` by its short id.
     next_short: Option<String>,
     head: Option<StoredText>,
     note: Option<StoredText>,

@@ -105,7 +105,7 @@ fn stop(text: &str) -> Result<String, BadStop> {
 /// A text at which nothing is to stop.
 #[derive(Debug, thiserror::Error)]
 enum BadStop {
-    /// It is nearly one of the names.
+    /// Text that is nearly this name of a stop.
     #[error("did you mean {0}?")]
     Misspelt(&'static str),
     #[error("an empty text stops nothing: leave the flag out")]

@@ -206,7 +206,7 @@ impl LoomAgent {
         &self.name
     }
 
-    /// The same where every model is that of the turn: what a turn asks goes where the turn goes.
+    /// This agent with the model of the turn as its only one: what a turn asks goes where the turn goes.
     pub(super) fn asking(&self, place: &CallPlace) -> Result<Self, String> {
         let model = place.model.clone().ok_or_else(|| "no model asks here".to_owned())?;
         let app = for_nobody(&self.app, Arc::new(TurnModel(model)), place.cancel.clone());

@@ -38,7 +38,7 @@ pub(in crate::tree) struct EditFile {
     base: EditBase,
     /// Whether an editor that was back at once had it before: it may have it still.
     is_reopened: bool,
-    /// Its tree as a command takes it.
+    /// The tree as a command takes it.
     tree: String,
     /// The file and its base, locked as long as the command runs.
     _held: [File; 2],

@@ -56,7 +56,7 @@ impl UnknownMark {
         }
     }
 
-    /// Its line in a file, from 1.
+    /// Line of the mark in a file, from 1.
     pub(super) fn line(&self, file: &str) -> usize {
         let mut places = file.match_indices(self.mark());
         let place = match self {
@@ -69,7 +69,8 @@ impl UnknownMark {
 }
 
 impl Marks {
-    /// Those of a file that was made before, where it is known what stands behind their ids.
+    /// Marks of passages with these short ids, none of which `text` holds; `end` is what stands behind the ids in
+    /// a file that was made before.
     pub(super) fn of<'a>(ids: impl Iterator<Item = &'a str>, text: &str, end: Option<&str>) -> Self {
         let ids: Vec<&str> = ids.collect();
         let taken: HashSet<&str> = marks_in(text).map(|(_, mark)| mark).collect();
