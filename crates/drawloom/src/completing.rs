@@ -62,7 +62,7 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, CommandError> {
     }
 }
 
-/// The same command with what its arguments may be. `family` is the command it is one of.
+/// `command` with what its arguments may be. `family` is the command it is one of.
 fn completed(command: clap::Command, family: &str) -> clap::Command {
     let own = command.get_name().to_owned();
     let command = command.mut_args(|arg| with_candidates(arg, family, &own));
@@ -181,8 +181,8 @@ fn models(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, names.into_iter().map(|name| (name, String::new())).collect())
 }
 
-/// Those that begin as what was typed, with what is said beside them. A word with blanks is none that every shell
-/// would quote, and one that a terminal might act on is shown by none.
+/// Candidates that begin as what was typed, with what is said beside them. A word with blanks is offered only to a
+/// shell that quotes it, and one that a terminal might act on to none.
 fn beginning(typed: &OsStr, candidates: Vec<(String, String)>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy().replace('\\', "");
     // These take over what is offered as it is.

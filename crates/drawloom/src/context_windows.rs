@@ -40,7 +40,7 @@ struct CachedWindow {
 }
 
 impl ContextWindows {
-    /// Those kept in a home; none where it has no room for them.
+    /// Windows kept in a home; none where it has no room for them.
     pub(crate) fn of_home(home: &Home, clock: Clock) -> Option<Self> {
         let folder = home.dir(HomeDir::Cache).ok()?.join("windows");
         std::fs::create_dir_all(&folder).ok()?;

@@ -72,7 +72,7 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Those of the home. No Python beneath `workspace` is run: what stands there may be a stranger's.
+    /// Embedded models of the home. No Python beneath `workspace` is run: what stands there may be a stranger's.
     pub(crate) fn of_home(
         home: &Path,
         workspace: Option<PathBuf>,

@@ -48,7 +48,7 @@ pub(crate) fn runtime() -> Result<Runtime, CommandError> {
 pub(crate) struct InputWait(Arc<AtomicBool>);
 
 impl InputWait {
-    /// The same input, of which this knows when it is waited for.
+    /// `input`, with reads of it noted here as long as they wait.
     pub(crate) fn watch<R: Read>(&self, input: R) -> impl Read + use<R> {
         WatchedInput { input, waits: self.clone() }
     }

@@ -68,25 +68,24 @@ impl ConfiguredModels {
         }
     }
 
-    /// The same, where no file of `guard` is opened as a script or a model.
+    /// Opens no file of `guard` as a script or a model.
     pub(crate) fn guarding(mut self, guard: StoreGuard) -> Self {
         self.guard = guard;
         self
     }
 
-    /// The same, with embedded models.
     pub(crate) fn with(mut self, embedded: Embedded) -> Self {
         self.embedded = Some(embedded);
         self
     }
 
-    /// The same, with somebody who is told of names that look misspelt.
+    /// Tells `person` of names that look misspelt.
     pub(crate) fn telling(mut self, person: Arc<Terminal>) -> Self {
         self.person = Some(person);
         self
     }
 
-    /// The same, where local servers are asked for the windows of their models.
+    /// Asks local servers for the windows of their models; without `windows`, none is asked.
     pub(crate) fn asking(mut self, windows: Option<ContextWindows>) -> Self {
         self.windows = windows;
         self

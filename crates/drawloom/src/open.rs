@@ -116,7 +116,7 @@ pub(crate) enum WorkspaceNeed {
 
 /// A command that is about to run.
 pub(crate) struct Invocation<'a> {
-    /// Its name, in messages to other processes.
+    /// Name of the command, in messages to other processes.
     pub(crate) name: &'static str,
     pub(crate) paths: &'a InvocationPaths,
     /// What it needs of the workspace.

@@ -54,7 +54,7 @@ impl Output {
         Self::new(&Global { json, ..Global::default() }).with_events(events)
     }
 
-    /// The same, of a command that prints its events.
+    /// Output of a command that prints its events, if `events`.
     pub(crate) const fn with_events(self, events: bool) -> Self {
         Self { json: self.json || events, events, ..self }
     }
@@ -74,8 +74,8 @@ impl Output {
         self.rendered(&render::plain(outcome, self.plain))
     }
 
-    /// The same of a command that ends with it: what is longer than the screen goes through a pager. It is printed after
-    /// everything else is done, as it may stand there for hours.
+    /// Prints what a command gave back at its end: what is longer than the screen goes through a pager. It is printed
+    /// after everything else is done, as it may stand there for hours.
     ///
     /// # Errors
     /// As [`Self::outcome`].

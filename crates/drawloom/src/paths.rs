@@ -56,7 +56,7 @@ impl InvocationPaths {
         Ok(Self { home: canonical(&home), given: workspace, chosen_git: None })
     }
 
-    /// The same, once its owner chose to work in a git work tree.
+    /// Paths of an invocation whose owner chose to work in this git work tree.
     pub(crate) fn choosing(&self, git_top: PathBuf) -> Self {
         Self { chosen_git: Some(git_top), ..self.clone() }
     }
@@ -70,7 +70,7 @@ impl InvocationPaths {
             .map_err(|error| CommandError::file("cannot look into", &self.home, &error))
     }
 
-    /// The same, with the working directory as the workspace where there is none.
+    /// Paths with the working directory as the workspace where there is none.
     pub(crate) fn or_here(self) -> Self {
         let has_none = self.given.is_none() && self.workspace().is_ok_and(|found| !found.folder.is_dir());
         if has_none { Self { given: Some(PathBuf::from(".")), ..self } } else { self }

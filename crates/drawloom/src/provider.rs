@@ -24,7 +24,7 @@ const ASSUMED_REMOTE: (u32, u32) = (128_000, 16_384);
 /// A provider, with everything that is known of how to reach it.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedProvider<'a> {
-    /// Its name before the `/` of a model.
+    /// Name before the `/` of a model.
     pub(crate) name: Cow<'a, str>,
     /// What the owner says of it; the defaults without a section.
     pub(crate) section: Cow<'a, Provider>,
@@ -66,7 +66,7 @@ impl<'a> ResolvedProvider<'a> {
         self.section.place.or_else(of_url).unwrap_or(ModelPlace::Remote)
     }
 
-    /// Its host, with the port where one is named.
+    /// Host of the provider, with the port where one is named.
     pub(crate) fn host(&self) -> Option<String> {
         Some(Endpoint::parse(self.base_url()?, true).ok()?.host())
     }
@@ -247,7 +247,7 @@ impl<'a> ResolvedProvider<'a> {
         self.info_told(config, name, None)
     }
 
-    /// The same, with the window its server told.
+    /// [`Self::info`] with the window the server told.
     fn info_told(&self, config: &Config, name: &str, told: Option<u32>) -> ModelInfo {
         let known = self.known(name);
         let (place, section) = (self.place(), &*self.section);

@@ -84,7 +84,7 @@ pub(crate) struct Repl<'a> {
 /// Whether the conversation goes on.
 enum Flow {
     GoesOn,
-    /// It ends with this exit code.
+    /// Ends with this exit code.
     Ends(u8),
 }
 

@@ -139,25 +139,25 @@ impl Terminal {
         }
     }
 
-    /// The same, with answers shown on standard output while they come: for a conversation at a terminal.
+    /// Shows answers on standard output while they come: for a conversation at a terminal.
     pub(crate) fn showing_answers(mut self) -> Self {
         self.answers = true;
         self
     }
 
-    /// The same, for siblings: the first is shown on standard output while it comes, the others once all are there.
+    /// Shows the first of several siblings on standard output while it comes, the others once all are there.
     pub(crate) fn showing_first(mut self) -> Self {
         (self.answers, self.first) = (true, true);
         self
     }
 
-    /// The same, with thinking dimmed, where colours are wanted.
+    /// Dims thinking, where colours are wanted.
     pub(crate) fn dimming(mut self, colours: bool) -> Self {
         self.dims = colours;
         self
     }
 
-    /// The same, for whoever was asked about models just now.
+    /// Offers no model: for whoever was asked about models just now.
     pub(crate) fn without_offers(mut self) -> Self {
         self.offers = false;
         self
@@ -167,19 +167,19 @@ impl Terminal {
         self.offers
     }
 
-    /// The same, for a call that ends with its one answer: what it may cost is decided beforehand.
+    /// Counts as unattended, for a call that ends with its one answer: what it may cost is decided beforehand.
     pub(crate) fn unattended(mut self) -> Self {
         self.unattended = true;
         self
     }
 
-    /// The same, for a call whose questions wait for an answer in another process.
+    /// Lets questions of the call wait this long for an answer in another process.
     pub(crate) fn waiting_for_answer(mut self, within: Option<Duration>) -> Self {
         self.wait_for_answer = within;
         self
     }
 
-    /// The same, with events printed as they come.
+    /// Prints events as they come, if `events`.
     pub(crate) fn printing_events(mut self, events: bool) -> Self {
         self.events = events;
         self
@@ -232,7 +232,7 @@ impl Terminal {
         self.answer_unless(lines, question, &|| false)
     }
 
-    /// The same; none as soon as it need not be asked any more.
+    /// [`Self::answer`]; none as soon as it need not be asked any more.
     fn answer_unless(&self, lines: &[String], question: &str, is_over: &dyn Fn() -> bool) -> Option<bool> {
         if !(io::stdin().is_terminal() || io::stderr().is_terminal()) {
             return None;

@@ -70,7 +70,7 @@ fn in_plain_folder(paths: &InvocationPaths) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RepositoryChoice {
     Works,
-    /// Its owner said no, now or before, or it cannot be one.
+    /// Passed over: its owner said no, now or before, or it cannot be a workspace.
     Passed,
     /// A notice says how to work there.
     Told,

@@ -31,7 +31,7 @@ use super::harness::{Harness, failed};
 /// What a tree is to be like.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TreeShape {
-    /// Its nodes, without the genesis.
+    /// Nodes of the tree, without the genesis.
     pub(super) nodes: u64,
     /// Whether it has branches and versions; else it is one path.
     pub(super) branched: bool,

@@ -60,7 +60,7 @@ pub(super) fn memory(name: &str) -> Option<f64> {
     memory_of("self", name)
 }
 
-/// The same figure of another process.
+/// [`memory`] of another process, by its id.
 pub(super) fn memory_of(process: &str, name: &str) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

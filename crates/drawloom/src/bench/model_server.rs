@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A request and when it was answered.
 pub(super) struct Exchange {
-    /// Its body.
+    /// Body of the request.
     pub(super) request: String,
     /// When its last byte was read.
     pub(super) asked: Instant,

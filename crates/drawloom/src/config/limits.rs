@@ -116,7 +116,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of a turn.
     pub(crate) fn of_turns(&self) -> TurnBounds {
         TurnBounds {
             model_calls: self.turn_calls,
@@ -126,17 +125,16 @@ impl Limits {
         }
     }
 
-    /// Those of what waits for a session.
+    /// Limits of what waits for a session.
     pub(crate) fn of_sessions(&self) -> WaitingBounds {
         WaitingBounds { messages: self.steering, questions: self.questions }
     }
 
-    /// Those of what is kept of changed files.
+    /// Limits of what is kept of changed files.
     pub(crate) fn of_kept_files(&self) -> KeptFileBounds {
         KeptFileBounds { bytes: self.kept_files.0, age: Duration::from_secs(u64::from(self.kept_days) * DAY) }
     }
 
-    /// Those that commands keep.
     pub(crate) fn of_commands(&self) -> CommandLimits {
         CommandLimits {
             free_space: self.free_space.0,

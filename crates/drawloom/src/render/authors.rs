@@ -95,7 +95,7 @@ fn stretches(found: &TextShown) -> Vec<Stretch<'_>> {
     parts.into_iter().map(|(range, author)| Stretch { text: &found.text[range], author }).collect()
 }
 
-/// The same with an empty line between the messages of a dialogue. Spans count the text without them.
+/// `stretches` with an empty line between the messages of a dialogue. Spans count the text without these lines.
 fn apart<'a>(stretches: &[Stretch<'a>], found: &TextShown) -> Vec<Stretch<'a>> {
     let mut ends = found.ends.iter().copied().filter(|end| !found.with_spans && *end > 0).peekable();
     let (mut parts, mut at) = (Vec::new(), 0);

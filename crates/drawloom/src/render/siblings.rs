@@ -57,7 +57,7 @@ fn listed(found: &ListedNodes, to: OutputStyle) -> String {
     out
 }
 
-/// The same for a terminal, which may have no room for a line each.
+/// [`listed`] for a terminal, which may have no room for a line each.
 fn at_terminal(found: &ListedNodes, to: OutputStyle) -> String {
     let mut out = String::new();
     for (index, node) in found.nodes.iter().enumerate() {

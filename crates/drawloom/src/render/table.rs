@@ -22,7 +22,7 @@ pub(super) fn columns(rows: &[Vec<String>], free: &[usize], to: OutputStyle) -> 
     blocks(rows, free, to).concat()
 }
 
-/// The same, a text of one or more lines for each row.
+/// Rows lined up as [`columns`] does, a text of one or more lines for each.
 pub(super) fn blocks(rows: &[Vec<String>], free: &[usize], to: OutputStyle) -> Vec<String> {
     let mut widths = widths(rows);
     let Some(room) = to.columns.filter(|room| whole(&widths) > *room) else {

@@ -277,7 +277,7 @@ fn too_long() -> CommandError {
 pub(super) enum ReadLine {
     /// Without its end where Ctrl-D gave what was typed of it.
     Line(String),
-    /// It was longer than one may be.
+    /// A line that the terminal may have cut: it is as long as one can be.
     Cut,
     /// Ctrl-D: the terminal says it once, and not again at the input line.
     End,

@@ -99,7 +99,7 @@ impl Wait {
         format!("waiting for {model}: {}{}{}", stage.text(), self.progress(", "), self.time(waited))
     }
 
-    /// The same in so many cells at most. What matters least goes first: the provider, words, the tokens, the model.
+    /// [`Self::text`] in at most `cells` cells. What matters least goes first: provider, words, tokens, model.
     fn text_within(&self, waited: Duration, cells: usize) -> String {
         let Self { model, stage, .. } = self;
         let (what, short) = (stage.text(), stage.short_text());
