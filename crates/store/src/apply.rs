@@ -74,7 +74,7 @@ pub struct Applied {
 pub struct AppliedDraft {
     pub view: ViewName,
     pub slot: Slot,
-    /// Its revision; none: it is gone.
+    /// Revision after the write; none where the draft was removed.
     pub revision: Option<u64>,
 }
 

@@ -29,7 +29,7 @@ use crate::disk::{self, Disk, fd};
 pub enum BlobError {
     #[error("blob {id} is not there")]
     Missing { id: Digest },
-    /// Its bytes are not those of its name.
+    /// The bytes hash to another digest than the blob's name.
     #[error("blob {id} is damaged, its bytes hash to {found}")]
     Damaged {
         id: Digest,

@@ -34,7 +34,7 @@ pub enum CompressError {
         #[source]
         source: std::io::Error,
     },
-    /// These bytes are no zstd frame, or a damaged one.
+    /// Bytes that are no zstd frame, or a damaged one.
     #[error("a stored body is damaged: restore it from a backup, or run `drawloom store check`")]
     Damaged {
         /// What zstd said, if it did.
@@ -44,7 +44,7 @@ pub enum CompressError {
     /// The frame needs a dictionary that this version does not have.
     #[error("a stored body needs compression dictionary {id}: read it with the newer version that wrote it")]
     UnknownDictionary { id: u32 },
-    /// It would be larger than allowed.
+    /// A body that exceeds the limit once it is decompressed.
     #[error("a stored body is larger than the {max} bytes allowed: raise the limit to read it")]
     TooLarge {
         /// The limit, in bytes.

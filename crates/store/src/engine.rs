@@ -26,7 +26,7 @@ pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError
 /// Whether a read may take as long as it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Time {
-    /// It ends within [`crate::StoreLimits::read`].
+    /// The read ends within [`crate::StoreLimits::read`].
     Bounded,
     /// An integrity check or a copy of everything: where others are not waited for.
     Unbounded,

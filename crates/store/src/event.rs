@@ -25,7 +25,7 @@ pub enum EventKind {
     Draft {
         view: ViewName,
         slot: Slot,
-        /// Its revision; none once it is gone.
+        /// Revision after the change; none once the draft is gone.
         revision: Option<u64>,
     },
     /// A generation began, ended or changed hands.

@@ -45,7 +45,7 @@ pub struct Claim {
 /// A lease as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Its name, as `session/NAME`.
+    /// Name, as `session/NAME`.
     pub name: String,
     /// Who holds it; none once released.
     pub holder: Option<LeaseOwner>,

@@ -78,9 +78,9 @@ pub struct NewFileChanges {
 /// of the workspace meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedInventory {
-    /// Its canonical path.
+    /// Canonical path of the workspace.
     pub workspace: PathBuf,
-    /// As its record has it.
+    /// Inventory as the workspace's record has it.
     pub before: String,
     pub after: String,
 }

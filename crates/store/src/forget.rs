@@ -68,11 +68,11 @@ pub enum ForgottenPlace {
 /// How a node quotes another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuotedAs {
-    /// It was edited from it, and holds words of it still.
+    /// A node edited from the quoted one, which still holds words of it.
     Version,
-    /// It branched off inside of it, and holds its beginning.
+    /// A node that branched off inside the quoted one, and holds its beginning.
     Branch,
-    /// It holds all of its text.
+    /// A node that holds all text of the quoted one.
     Copy,
 }
 

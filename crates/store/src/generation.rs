@@ -33,7 +33,7 @@ pub struct NewGeneration {
     pub manifest: Vec<u8>,
     /// File bodies and other large parts that the manifest names by digest.
     pub bodies: Vec<HashedBytes>,
-    /// Those among them that are stored already.
+    /// Digests of further bodies that the manifest cites and the store has already.
     pub cited: Vec<Digest>,
     /// What is kept for it while it runs; none where it costs nothing.
     pub reservation: Option<Reservation>,
@@ -200,7 +200,7 @@ pub struct SpentRow {
     pub row: UsageRow,
     /// What the request was for.
     pub purpose: Purpose,
-    /// Its manifest, which names the model.
+    /// Manifest of the request, which names the model.
     pub manifest: Digest,
     /// Tokens of the prompt written to the provider's cache, as `usage.cache_write` of the response's metadata says;
     /// none where nothing says it, which is not nothing.

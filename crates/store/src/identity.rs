@@ -39,7 +39,6 @@ pub struct Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     pub identity: Identity,
-    /// Its size in bytes.
     pub bytes: u64,
 }
 

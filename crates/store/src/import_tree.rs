@@ -20,13 +20,13 @@ use crate::generation::HashedBytes;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedTree {
     pub tree: TreeRow,
-    /// Its positions, each behind its parent.
+    /// Positions of the tree, each behind its parent.
     pub positions: Vec<Position>,
-    /// Its nodes in the order of the tree, with the short ids they have.
+    /// Nodes in the order of the tree, with the short ids they have.
     pub nodes: Vec<NodeRow>,
-    /// Its log, from the first operation on.
+    /// Log of the tree, from the first operation on.
     pub operations: Vec<OpRecord>,
-    /// Its seals, oldest first.
+    /// Seals of the log, oldest first.
     pub seals: Vec<Seal>,
     /// What was shown with its nodes.
     pub injections: Vec<Injection>,
@@ -49,7 +49,6 @@ pub struct ImportedGeneration {
 /// A manifest of an imported tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedManifest {
-    /// Its bytes.
     pub manifest: HashedBytes,
     /// The bodies it rests on. One that does not come along is not tied to it, even if this store has it: a file
     /// cannot name its way to what another tree sent.

@@ -332,7 +332,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Its id: the owner of the work it begins.
+    /// Id of the instance: the owner of the work it begins.
     #[must_use]
     pub fn id(&self) -> InstanceId {
         self.id

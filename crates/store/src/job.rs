@@ -59,7 +59,7 @@ impl Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobFilter {
     All,
-    /// Those not done and not failed.
+    /// Jobs not done and not failed.
     Open,
 }
 

@@ -36,10 +36,10 @@ where
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
     pub id: TreeId,
-    /// Its short id: unique among the trees of the store, fixed when it was made.
+    /// Short id: unique among the trees of the store, fixed when the tree was made.
     pub short_id: String,
     pub mode: Mode,
-    /// Its title; empty if it has none.
+    /// Title; empty if the tree has none.
     pub title: String,
     pub archived: bool,
     /// Whether its content was purged.
@@ -55,7 +55,7 @@ pub struct TreeEntry {
 }
 
 impl TreeEntry {
-    /// Its place in a list of trees.
+    /// Place in a list of trees: when the tree was last changed, then its id.
     pub const fn place(&self) -> (Millis, TreeId) {
         (self.updated_at, self.id)
     }

@@ -68,7 +68,7 @@ impl Occurrences {
         Self::count_in(query, &searched_text(content))
     }
 
-    /// The same of a plain text.
+    /// [`Self::count`] for a plain text.
     pub(crate) fn count_in(query: &Query, text: &str) -> Option<Self> {
         // One behind the other: a string for each would cost more than all else.
         let (mut joined, mut ends) = (String::new(), Vec::new());

@@ -47,7 +47,7 @@ pub enum SessionKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     pub id: SessionId,
-    /// Its workspace; empty for none.
+    /// Workspace of the session; empty for none.
     pub workspace: String,
     pub name: String,
     pub kind: SessionKind,
@@ -58,7 +58,7 @@ pub struct NewSession {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub id: SessionId,
-    /// Its workspace; empty for none.
+    /// Workspace of the session; empty for none.
     pub workspace: String,
     pub name: String,
     pub kind: SessionKind,
@@ -66,7 +66,7 @@ pub struct Session {
     pub created_at: Millis,
     /// How it is gone on with, as its conversations write it; empty where nothing was set.
     pub settings: String,
-    /// Its trees that were not purged, the oldest first: it goes on in the last one.
+    /// Trees that were not purged, the oldest first: the session goes on in the last one.
     pub trees: Vec<TreeEntry>,
 }
 
@@ -76,7 +76,7 @@ impl Session {
         self.trees.last().map(|tree| tree.id)
     }
 
-    /// Its place in a list of sessions.
+    /// Place in a list of sessions: when the session was last changed, then its id.
     pub fn place(&self) -> (Millis, SessionId) {
         (self.updated_at(), self.id.clone())
     }

@@ -11,7 +11,7 @@ use loom::Millis;
 /// An answer about one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceRecord {
-    /// Its canonical path, by which a later answer replaces an earlier one.
+    /// Canonical path of the folder, by which a later answer replaces an earlier one.
     pub path: PathBuf,
     /// The device it is on.
     pub device: u64,

@@ -66,7 +66,7 @@ impl HomeDir {
         matches!(self, Self::Cache | Self::VectorCache | Self::McpCache | Self::Locks | Self::Run)
     }
 
-    /// Its path below the home.
+    /// Path of the folder below the home.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

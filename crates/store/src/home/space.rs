@@ -85,9 +85,9 @@ impl Home {
 /// Whether the reserve is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReserveState {
-    /// It takes up its blocks.
+    /// The file takes up its blocks.
     Held,
-    /// It is gone, and there is not room enough to take it again.
+    /// The file is gone, and there is not room enough to take it again.
     Released,
 }
 

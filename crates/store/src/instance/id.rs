@@ -39,7 +39,7 @@ impl InstanceId {
         format!("{self}.instance")
     }
 
-    /// Its socket in `run`, over which others hand it messages.
+    /// Name of the instance's socket in `run`, over which others hand it messages.
     pub fn socket_name(self) -> String {
         format!("{self}.sock")
     }

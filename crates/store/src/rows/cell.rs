@@ -28,21 +28,21 @@ pub(crate) mod kind {
     pub(in crate::rows) const DRAFT: u8 = 15;
     pub(in crate::rows) const TRUSTED: u8 = 16;
 
-    /// Those that hide what they are about, as SQL.
+    /// Kinds of cells that hide what they are about, as SQL.
     macro_rules! flags {
         () => {
             "11, 12"
         };
     }
 
-    /// Those that are a choice made on a path, as SQL: their rows name a place in a lane.
+    /// Kinds of cells that are a choice made on a path, as SQL: their rows name a place in a lane.
     macro_rules! choices {
         () => {
             "8, 10, 11, 12"
         };
     }
 
-    /// Those that hold a text, as SQL.
+    /// Kinds of cells that hold a text, as SQL.
     macro_rules! texts {
         () => {
             "0, 2, 3, 13, 14"

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 
 /// An enum written as a number.
 pub(crate) trait Code: Copy + Sized + 'static {
-    /// Its members with their numbers.
+    /// Members of the enum with their numbers.
     const TABLE: &'static [(Self, u8)];
 
     /// The number of a member; checked against the table by the tests below.

@@ -39,7 +39,7 @@ pub(crate) const TABLES: &str = "nodes n LEFT JOIN nodes p ON p.pk = (n.pk & -42
 /// Where a node stands in its tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodePlace<'a> {
-    /// Its number: 1 for the first node of the tree.
+    /// Number of the node: 1 for the first one of the tree.
     pub(crate) number: i64,
     pub(crate) seq: Seq,
     pub(crate) place: u32,

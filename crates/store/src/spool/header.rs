@@ -128,13 +128,13 @@ pub enum TornHeader {
     /// The line does not end: power was lost while it was written.
     #[error("its first line is cut off: nothing of the stream can be recovered from it; discard it")]
     Cut,
-    /// It is not the JSON of a header.
+    /// The line is not the JSON of a header.
     #[error("its first line is damaged: look at the file, then discard it")]
     Unreadable,
     /// A later version of Drawloom wrote it.
     #[error("it was written by a later version ({version}): run that version once to recover it")]
     Newer { version: u32 },
-    /// It is another generation's file under this name.
+    /// The file of another generation, under this name.
     #[error("it holds generation {generation}: rename the file to that, or discard it")]
     OtherName {
         /// The generation in the header.

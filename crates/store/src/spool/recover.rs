@@ -245,7 +245,7 @@ impl Torn {
         &self.reason
     }
 
-    /// Its size in bytes, header and all.
+    /// Size of the file in bytes, header and all.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

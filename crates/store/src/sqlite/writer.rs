@@ -399,13 +399,13 @@ impl WriteConnection {
 
 /// Why a transaction was not committed.
 enum Failed {
-    /// It could not begin: nothing of it would fare better alone.
+    /// The transaction could not begin: none of its writes would fare better alone.
     Whole(StoreError),
     /// Something in it failed it for all.
     One(StoreError),
 }
 
-/// The same error for another waiter.
+/// Copies an error for another waiter; one that cannot be copied becomes [`StoreError::Io`].
 fn repeat(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy => StoreError::Busy,

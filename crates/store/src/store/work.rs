@@ -169,7 +169,7 @@ forward! {
     /// Whether any file is known that comes from outside (spec: security §3).
     read fn knows_outside_files() -> bool = outside_files::is_any();
 
-    /// Those of these files, by the digests of their bytes, that come from outside.
+    /// Digests among the given ones, of the bytes of files, that come from outside.
     read fn outside_files(digests: Vec<Digest>) -> Vec<Digest> = outside_files::among(&digests);
 
     /// Files of these bytes come from outside: such text was written to them.

@@ -43,7 +43,7 @@ pub(super) struct Found {
 struct Part {
     /// Operations after this one, with their nodes.
     after: Seq,
-    /// These generations; none: all.
+    /// Generations that are looked through; none for all.
     generations: Option<BTreeSet<GenerationId>>,
 }
 

@@ -92,7 +92,8 @@ impl Finder<'_, '_> {
         Ok(())
     }
 
-    /// Those of some bytes that go: `holds` says it of bytes with a digest.
+    /// Digests of the bytes read by `sql` that are to be removed: of those that `holds` is true of, or, where the
+    /// whole tree goes, of those that no other tree has.
     fn going(
         &self,
         sql: &str,
