@@ -35,7 +35,7 @@ pub struct GenerationOutcome {
     pub reply: Option<TextReply>,
     /// Tokens of its request, estimated.
     pub tokens: u64,
-    /// Those of them that a cache could reuse, estimated; none where no request was before it.
+    /// Tokens of the request that a cache could reuse, estimated; none where no request was before it.
     pub reusable: Option<u64>,
     pub usage: Option<TokenUsage>,
     /// What it came to where its whole was not reported, as of an answer that was cut: the input as it was reported until
@@ -76,7 +76,7 @@ pub(crate) fn node_of(answered: GenerationOutcome) -> Result<NodeId, AgentError>
 /// An answer that is no node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextReply {
-    /// Its text alone, with known secrets masked.
+    /// Text of the answer alone, with known secrets masked.
     pub text: String,
     pub finish: Finish,
     /// The lowest trust its request sent, and the agent's at most: that of whatever is made of it.

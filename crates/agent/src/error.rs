@@ -255,7 +255,7 @@ impl AgentError {
 }
 
 impl AgentError {
-    /// The same, with secrets masked in what a server said.
+    /// The error with secrets masked in what a server said.
     pub(crate) fn masked(self, masker: &Masker) -> Self {
         match self {
             Self::Model { code, message, hint, elsewhere } => {

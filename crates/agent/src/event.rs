@@ -75,7 +75,7 @@ pub enum SessionEvent {
         number: u32,
         tool: String,
         arguments: String,
-        /// Those of the tool; none where there is no such tool or its arguments do not fit.
+        /// Effects of the tool; empty where there is no such tool or its arguments do not fit.
         #[serde(default)]
         effects: Vec<Effect>,
     },

@@ -73,7 +73,6 @@ pub struct MediaFacts {
     pub kind: Option<MediaKind>,
     /// The size of a picture.
     pub measure: Option<media::Dimensions>,
-    /// Its size in bytes.
     pub bytes: u64,
     pub path: std::path::PathBuf,
 }

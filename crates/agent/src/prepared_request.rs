@@ -382,7 +382,8 @@ impl GenerationRequest {
         self.prepare_within(runtime, who, None, CountingScope::Process).await
     }
 
-    /// The same, for somebody who asks how large it is: a server that counts is asked, as if it were sent.
+    /// [`Self::prepare`] for somebody who asks how large the request is: a server that counts tokens is asked, as if
+    /// it were sent.
     ///
     /// # Errors
     /// As [`GenerationRequest::prepare`]; also when the call is cancelled.
@@ -394,7 +395,7 @@ impl GenerationRequest {
         self.prepare_to_send(runtime, call, None).await
     }
 
-    /// The same, for a window that has refused a request of so many tokens, if it has.
+    /// [`Self::prepare_counted`] for a window that has refused a request of `refused` tokens, if it has.
     pub(crate) async fn prepare_to_send(
         &self,
         runtime: &Runtime,

@@ -19,7 +19,7 @@ pub(crate) struct PreviousRequest {
     at: Millis,
     /// Tokens of it and its answer.
     used: u64,
-    /// Its body and those that rests on; none where a part is not there any more.
+    /// Body of the request, with the stored bodies it is rebuilt from; none where a part was removed since.
     pub(crate) stored: Option<(Vec<StoredBody>, Bytes)>,
     prefix: Option<Prefix>,
 }

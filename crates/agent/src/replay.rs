@@ -28,7 +28,7 @@ use crate::variant::RequestVariant;
 pub struct RecordedRequest<'a> {
     pub generation: &'a GenerationRow,
     pub manifest: Manifest,
-    /// Its body; none where it is not there any more.
+    /// Body of the request; none where it was removed since.
     pub body: Option<&'a [u8]>,
     /// The agent that is the author of its answer.
     pub agent: &'a str,
@@ -37,7 +37,7 @@ pub struct RecordedRequest<'a> {
 }
 
 impl RecordedRequest<'_> {
-    /// The same question for another model. The view does not follow its answer.
+    /// A request with the same question for another model. The view does not follow its answer.
     ///
     /// # Errors
     /// The store fails.

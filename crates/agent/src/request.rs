@@ -55,9 +55,9 @@ pub struct GenerationRequest {
 /// What a request is assembled from.
 #[derive(Clone)]
 pub enum RequestSource {
-    /// Its answer becomes nodes.
+    /// A path whose answer becomes nodes.
     Path(Box<PathRequest>),
-    /// Its answer becomes no node and goes to the caller.
+    /// A prompt whose answer becomes no node and goes to the caller.
     Prompt(Arc<PromptRequest>),
 }
 

@@ -38,9 +38,9 @@ pub struct SpendLimiter {
 /// Requests that a limit is counted over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Period {
-    /// Those of one turn.
+    /// Requests of one turn, by its name.
     Turn(String),
-    /// Those of a day or a month, by when it began.
+    /// Requests of a day or a month, by when it began.
     Since(Millis),
 }
 

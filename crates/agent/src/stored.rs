@@ -216,7 +216,7 @@ pub fn rebuilt(rows: &dyn TreeReader, chain: &[StoredBody]) -> Result<Option<Vec
 pub struct StoredReply {
     /// What is kept besides its body.
     pub meta: ResponseMeta,
-    /// Its body, read again.
+    /// Body of the response, parsed again.
     pub reparsed: ParsedResponse,
 }
 

@@ -20,7 +20,7 @@ pub enum Redirects {
     /// At most so many, each of which a function of the address before and the next one allows; another ends the
     /// request with its answer.
     While(usize, fn(&Url, &Url) -> bool),
-    /// The same, where another is an error.
+    /// [`Self::While`], where another redirect is an error.
     Only(usize, fn(&Url, &Url) -> bool),
 }
 
@@ -114,7 +114,7 @@ fn policy(gate: &Gate, rule: &Arc<Rule>, redirects: Redirects) -> Policy {
 }
 
 impl Client {
-    /// The same for another purpose, with the same connections.
+    /// A client for another purpose, with the same connections.
     #[must_use]
     pub fn with_purpose(&self, purpose: Purpose) -> Self {
         let rule = Rule { purpose, ..Rule::clone(&self.rule) };

@@ -17,7 +17,7 @@ pub struct NamedHost {
 }
 
 impl NamedHost {
-    /// Its name, without a port.
+    /// Name of the host, without a port.
     pub fn host(&self) -> &str {
         &self.host
     }

@@ -87,7 +87,7 @@ struct Body {
     pages: Vec<String>,
     page: String,
     made: usize,
-    /// Those that are open: a paragraph may hold a box of text, which has its own.
+    /// Paragraphs that are open: one may hold a box of text, which has its own.
     paragraphs: Vec<Paragraph>,
     /// Cells of each open row; a table may stand in a cell.
     rows: Vec<Vec<String>>,

@@ -46,7 +46,7 @@ pub enum LoadError {
     #[error("the tensor `{name}` has the dimensions {found:?}, which do not fit")]
     Shape {
         name: String,
-        /// Its dimensions, as they stand in the file.
+        /// Dimensions of the tensor, as they stand in the file.
         found: Vec<u64>,
     },
     #[error("the tensor `{name}` has the type {kind}, which is not supported")]

@@ -33,7 +33,7 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorEntry {
     pub name: String,
-    /// Its dimensions, fastest first, as they stand in the file.
+    /// Dimensions, fastest first, as they stand in the file.
     pub dimensions: Vec<u64>,
     /// How its numbers are stored.
     pub kind: TensorType,

@@ -24,7 +24,7 @@ pub struct Passages<'a> {
 }
 
 impl<'a> Passages<'a> {
-    /// Those of a view.
+    /// Passages of a view; they are read a page at a time.
     ///
     /// # Errors
     /// [`RowError`] when the store fails or there is no such view.

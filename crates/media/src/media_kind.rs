@@ -16,7 +16,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// Its media type, as models are told it.
+    /// Media type, as models are told it.
     pub const fn mime(self) -> &'static str {
         match self {
             Self::Png => "image/png",

@@ -54,7 +54,6 @@ pub struct Picture {
     /// PNG or JPEG, which every model takes.
     pub kind: MediaKind,
     pub dimensions: Dimensions,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 

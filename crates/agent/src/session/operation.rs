@@ -88,8 +88,8 @@ pub enum TurnInput {
         texts: Vec<NewText>,
         /// The pictures and sounds they show.
         media: Vec<Bytes>,
-        /// Those of the texts that wait in the session's settings. What another message took along meanwhile, or was
-        /// taken back, is left out.
+        /// Files among the texts that wait in the session's settings. What another message took along meanwhile, or
+        /// was taken back, is left out.
         waiting: Vec<WaitingFile>,
     },
     /// Something said before, in other words: a sibling of it that is answered anew.

@@ -90,7 +90,7 @@ struct Message {
     /// The last is what is said, those before it are sent along. They are text, whatever they look like: commands
     /// are no message (spec: security §5).
     texts: Vec<HandedText>,
-    /// Those of the texts that wait in the session's settings.
+    /// Files among the texts that wait in the session's settings.
     #[serde(default)]
     waiting: Vec<WaitingFile>,
     /// Author of what is written for it.
@@ -138,7 +138,7 @@ impl Message {
     }
 }
 
-/// What it hears, a line each.
+/// Replies to a steering request, a line each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply")]
 pub(crate) enum Reply {
@@ -155,13 +155,13 @@ pub(crate) enum Reply {
     Closed,
     /// The turn under way is of another tree, model, place or settings: it was not said.
     Differs,
-    /// It is not taken in, and would not be elsewhere.
+    /// The message is not taken in, and would not be elsewhere.
     Refused { error: Failure },
     /// The turn under way is told to stop.
     Stops,
-    /// It was taken in and waits.
+    /// The message was taken in and waits.
     Waits,
-    /// It was withdrawn, and is not said.
+    /// Withdrawn before it was said.
     Withdrawn,
     /// What is said is about to be written as this node.
     Keeping { node: NodeId },

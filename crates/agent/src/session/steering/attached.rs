@@ -49,7 +49,7 @@ impl Connection {
         Ok(timeout(TO_GREET, greeted).await.ok().flatten())
     }
 
-    /// The same, with events of a session to follow.
+    /// [`Self::open`] that follows the events of a session.
     pub(super) async fn following(
         home: &Home,
         instance: InstanceId,

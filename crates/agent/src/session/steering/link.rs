@@ -60,7 +60,7 @@ pub struct OutgoingSay<'a> {
     pub key: &'a SayId,
     /// The last is what is said, those before it are sent along.
     pub texts: &'a [NewText],
-    /// Those of the texts that wait in the session's settings.
+    /// Files among the texts that wait in the session's settings.
     pub waiting: &'a [WaitingFile],
     /// The position under which it is said; the tip, if none.
     pub reply_to: Option<PositionId>,
@@ -78,22 +78,22 @@ pub struct OutgoingSay<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandedOver {
-    /// It was answered, and its events are in the log.
+    /// The message was answered, and the events of that are in the log.
     Answered,
     /// Nobody listens there, or it is too much for a message: nothing was sent.
     NotHeard,
-    /// It was not said and will not be, as that turn has ended: take the lease.
+    /// The message was not said and will not be, as that turn has ended: take the lease.
     NotTaken,
-    /// It was not said: that turn is of another tree, model, place or settings.
+    /// The message was not said: that turn is of another tree, model, place or settings.
     Differs,
     /// The turn ended after it had kept the message, and gave no answer to it.
     Cut {
         /// Node of what was said.
         said: NodeId,
     },
-    /// It was withdrawn, and is not said.
+    /// Withdrawn before it was said.
     Withdrawn,
-    /// It was to be withdrawn, too late: it is answered there, and nobody here waits for that.
+    /// The message was to be withdrawn, too late: it is answered there, and nobody here waits for that.
     Left {
         /// Node of what was said; none where the other process says nothing of it.
         said: Option<NodeId>,

@@ -49,7 +49,7 @@ pub struct Listener {
     answering: Answering,
 }
 
-/// Those who asked for something and did not hear the end of it: each has a permit, of [`MAX_PEERS`].
+/// Permits, of [`MAX_PEERS`], of those who asked for something and did not hear the end of it.
 type Answering = Arc<Semaphore>;
 
 impl Listener {

@@ -37,7 +37,7 @@ pub(crate) struct RemoteInput {
     pub(crate) reply_to: Option<PositionId>,
     /// The last is what is said, those before it are sent along.
     pub(crate) texts: Vec<NewText>,
-    /// Those of the texts that wait in the session's settings.
+    /// Files among the texts that wait in the session's settings.
     pub(crate) waiting: Vec<WaitingFile>,
     pub(crate) author: Author,
     pub(crate) trust: Trust,
@@ -105,7 +105,7 @@ impl RemoteInput {
         }
     }
 
-    /// It was not said. Where this process lost the session, whoever sent it asks who has it now.
+    /// Replies that the message was not said. Where this process lost the session, its sender asks who has it now.
     pub(crate) async fn reject(&self, why: &AgentError) {
         let reply = match why {
             AgentError::TakenOver { .. } => Reply::Closed,

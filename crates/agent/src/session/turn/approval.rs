@@ -42,7 +42,7 @@ pub(super) struct ProposedCall<'a> {
 
 /// Whether a call runs.
 pub(super) enum Permit {
-    /// It does not: this is its result.
+    /// The call does not run: this is its result.
     Refused(ToolOutput),
     Allowed,
     /// The owner saw the difference that it makes to files, and allowed it.
