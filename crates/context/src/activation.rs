@@ -57,7 +57,6 @@ pub fn is_cold(last: &ModelRef, at: Millis, target: &TargetModel, now: Millis) -
 /// A file that is not any more as it stands above the boundary.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FileChange<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
     /// As it stands above; none for a new one.
     pub(crate) before: Option<&'a FrozenText>,

@@ -15,7 +15,7 @@ pub const MAX_HOPS: u32 = 32;
 pub struct StoredBody {
     /// SHA-256 of the whole body.
     pub sha256: Digest,
-    /// Its size in bytes.
+    /// Size of the whole body, in bytes.
     pub len: u64,
     /// The middle, or all of it, under this digest in the store.
     pub middle: Digest,

@@ -26,7 +26,7 @@ pub(crate) const IDENTITY: &str = "identity";
 /// A file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFile {
-    /// Its name, as `AGENTS.md`.
+    /// Name of the file, as `AGENTS.md`.
     pub name: String,
     pub text: String,
     /// Digest of its bytes.

@@ -24,7 +24,7 @@ impl TokenBudget {
         Self { window, reserved_output, budget: window.saturating_sub(reserved_output + margin) }
     }
 
-    /// The same, for a provider that found a request of `tokens` tokens, by estimate, too long: its tokens are
+    /// The budget for a provider that found a request of `tokens` tokens, by estimate, too long: its tokens are
     /// larger than those of the estimate.
     #[must_use]
     pub fn without(self, tokens: u64) -> Self {

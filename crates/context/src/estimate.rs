@@ -146,13 +146,13 @@ impl Estimator {
         Self { fit, weights, message, schema, counter: None }
     }
 
-    /// The same, where text is counted rather than estimated as far as the counter knows it.
+    /// The estimator with text counted rather than estimated, as far as the counter knows it.
     #[must_use]
     pub fn counting(self, counter: Option<Arc<dyn TokenCounter>>) -> Self {
         Self { counter, ..self }
     }
 
-    /// The same, where text that is only estimated has so many times as much.
+    /// The estimator with `scale` times as many tokens for text that is only estimated.
     #[must_use]
     pub fn scaled(self, scale: f64) -> Self {
         Self { weights: self.weights.map(|weight| weight * scale), ..self }

@@ -12,7 +12,7 @@ pub const VERSION: u32 = 1;
 
 /// How the fit of a request begins whose tokens were counted.
 pub const COUNTED: &str = "counted/";
-/// The same, of a request of which the texts alone were counted.
+/// How the fit of a request begins of which the texts alone were counted.
 pub const COUNTED_TEXTS: &str = "texts/";
 
 /// How a document is continued: a fact of the model (spec: context §7).
@@ -135,7 +135,7 @@ pub struct Manifest {
     pub tainted_by: Option<NodeId>,
     /// White space held back from the end of the text.
     pub held: String,
-    /// Its segments, in order; those left out behind them.
+    /// Segments, in order; those left out behind them.
     pub segments: Vec<Segment>,
     /// The runs of the path it holds.
     pub runs: Vec<PathRun>,
@@ -153,7 +153,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Its canonical bytes: what is stored, and what the digest is of.
+    /// Canonical bytes of the manifest: what is stored, and what the digest is of.
     ///
     /// # Errors
     /// [`NotCanonical`] never occurs for a manifest made here.

@@ -21,7 +21,7 @@ const TAIL: usize = 200;
 /// A call and where its result stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// Its answer among the nodes, and its line in it.
+    /// Index of the call's answer among the nodes, and its line in it.
     pub(crate) call: (usize, usize),
     /// Which of the calls of its answer, from 0.
     pub(crate) number: u32,

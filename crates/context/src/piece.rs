@@ -85,7 +85,7 @@ impl Owners {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assembled {
     pub prompt: Prompt,
-    /// Its pieces, in order, and those that were left out.
+    /// Pieces of the prompt, in order, and those that were left out.
     pub pieces: Vec<RequestPiece>,
     /// The runs of the path in the window, for the manifest.
     pub runs: Vec<PathRun>,

@@ -95,7 +95,7 @@ impl Plan {
         self.steps.len() <= MOST_STEPS && self.steps.iter().all(says)
     }
 
-    /// The same, each step on one line.
+    /// The plan with each step on one line.
     fn tidy(mut self) -> Self {
         for step in &mut self.steps {
             step.step = step.step.split_whitespace().collect::<Vec<_>>().join(" ");

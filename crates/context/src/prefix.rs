@@ -111,13 +111,13 @@ impl Prefix {
         self.texts.iter().any(FrozenText::is_of_workspace)
     }
 
-    /// The same without texts of a workspace.
+    /// The prefix without texts of a workspace.
     pub(crate) fn without_workspace(&self) -> Self {
         let texts = self.texts.iter().filter(|text| !text.is_of_workspace()).cloned().collect();
         Self { texts, ..self.clone() }
     }
 
-    /// Its parts and their pieces.
+    /// Schemas and texts of the prefix; their pieces are added to `build`.
     pub(crate) fn parts(&self, build: &mut Build<'_>) -> (Vec<ToolSchema>, Vec<TextPart>) {
         let schemas = self.schemas(build);
         let mut texts = Vec::new();

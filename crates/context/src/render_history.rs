@@ -51,7 +51,7 @@ pub(crate) enum MessageRole {
 #[derive(Debug, Clone)]
 pub(crate) struct Showing {
     pub(crate) blob: Digest,
-    /// Its media type, as the node says.
+    /// Media type, as the node says.
     mime: String,
     /// What it is called where it is left out.
     what: &'static str,

@@ -44,7 +44,7 @@ pub enum Source {
     },
     /// A file of the owner's.
     File {
-        /// Its name in the workspace.
+        /// Name of the file in the workspace.
         path: String,
         /// Digest of its bytes.
         digest: Digest,
@@ -62,7 +62,7 @@ pub enum Source {
     Injection {
         /// The node it is sent with.
         node: NodeId,
-        /// Its place among those of the node, from 0.
+        /// Place among the injections of the node, from 0.
         ordinal: u32,
         /// What it is about, and which version of that: `zone#yellow`.
         name: String,
@@ -103,7 +103,7 @@ pub enum SegmentOutcome {
     Sent,
     /// Part of it was sent.
     Trimmed {
-        /// Its size, characters.
+        /// Size of the segment, characters.
         from: u64,
         /// What was sent of it, characters.
         to: u64,
@@ -135,7 +135,7 @@ pub struct Segment {
     pub chars: u64,
     /// Tokens, estimated.
     pub tokens: u64,
-    /// Its bytes in the body, `[from, to)`; none when it was left out.
+    /// Range in the body, bytes, `[from, to)`; none when the segment was left out.
     pub bytes: Option<(u64, u64)>,
     /// Whether it stands above the cache boundary.
     pub stable: bool,

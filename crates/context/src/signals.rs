@@ -30,7 +30,7 @@ pub enum Signal {
     RepeatedAnswer,
     /// The owner asked the same twice.
     RepeatedQuestion,
-    /// The same call failed three times.
+    /// One call, by name and arguments, failed three times.
     FailingCall,
 }
 

@@ -18,7 +18,7 @@ const APART: u32 = 10;
 pub enum WrapMode {
     /// The owner is asked: interactive main sessions.
     Ask,
-    /// It is done: main sessions without a person.
+    /// The session is handed over without asking: main sessions without a person.
     Auto,
     /// Never: isolated sessions finish, report and end.
     Off,

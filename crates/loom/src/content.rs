@@ -52,7 +52,7 @@ pub enum ToolStatus {
     Error,
     /// Policy or a person said no.
     Denied,
-    /// It was started; what became of it is not known.
+    /// The call was started; what became of it is not known.
     Unknown,
 }
 

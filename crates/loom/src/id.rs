@@ -43,7 +43,7 @@ macro_rules! id_type {
                 Self(Ulid::from_bytes(bytes))
             }
 
-            /// Its 16 bytes, in order of time.
+            /// The 16 bytes of the id, in order of time.
             pub const fn to_bytes(self) -> [u8; 16] {
                 self.0.to_bytes()
             }

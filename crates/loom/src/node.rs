@@ -95,7 +95,7 @@ pub enum ResponsePart {
     Token {
         /// Index of the token in the response, from 0.
         index: u32,
-        /// Its rank, 0 for the most probable.
+        /// Rank of the alternative, 0 for the most probable.
         rank: u32,
     },
 }
@@ -185,7 +185,7 @@ pub struct Node {
     pub finish: Option<Finish>,
     /// The size of its text.
     pub counts: Counts,
-    /// Its term in the path digest.
+    /// Term of the node in the path digest.
     pub term: PathDigest,
     /// The hash of its content where it is kept beside it: of a version, and of a content that was removed.
     pub kept_hash: Option<Digest>,
@@ -194,7 +194,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Its text blocks, joined.
+    /// Text blocks of the node, joined.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         plain_text(&self.content)
     }
@@ -228,7 +228,7 @@ pub struct NodeRow {
     pub node: Node,
     /// The operation that made it.
     pub seq: Seq,
-    /// Its place within that operation, from 0.
+    /// Place within that operation, from 0.
     pub place: u32,
     /// 4 or more characters, unique in the tree, fixed at creation.
     pub short_id: String,

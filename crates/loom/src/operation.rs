@@ -66,17 +66,17 @@ pub enum TimelineEffect {
     /// Nothing: it cannot be undone and leaves what can be as it is.
     #[default]
     None,
-    /// It can be undone, and nothing can be redone after it.
+    /// The operation can be undone, and nothing can be redone after it.
     Push,
-    /// It can be undone together with the operation that began its turn, and all between.
+    /// The operation can be undone together with the one that began its turn, and all between.
     Join(Seq),
-    /// It took these back, newest first; `then` is what can be undone next.
+    /// The operation took these back, newest first; `then` is what can be undone next.
     Undo {
         of: Vec<Seq>,
         /// What can be undone next.
         then: Option<Seq>,
     },
-    /// It did again what this undo had taken back; `then` is what can be redone next.
+    /// The operation did again what this undo had taken back; `then` is what can be redone next.
     Redo {
         of: Seq,
         /// What can be redone next.

@@ -44,7 +44,7 @@ pub enum EditAs {
 pub struct NewText {
     pub content: Vec<Block>,
     pub author: Author,
-    /// Its role in a dialogue; none in a document.
+    /// Role in a dialogue; none in a document.
     pub role: Option<Role>,
     /// How far it is believed.
     pub trust: Trust,
@@ -318,7 +318,7 @@ pub enum Refusal {
     /// A text is too large for one node.
     #[error("a node holds at most {limit} bytes, this text has {len}")]
     TooLarge {
-        /// Its size, bytes.
+        /// Size of the text, bytes.
         len: u64,
         /// The limit, bytes.
         limit: u64,
@@ -394,7 +394,7 @@ impl Refusal {
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
-    /// These rows have to be read first.
+    /// Rows that have to be read first.
     Needs(Needs),
     Refused(Refusal),
 }

@@ -44,13 +44,13 @@ pub enum PositionKind {
 /// A position row. Everything in it is fixed at creation from its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Its id, that of its original.
+    /// Id of the position, that of its original.
     pub id: PositionId,
     pub tree: TreeId,
     /// The position it follows from; none for the genesis.
     pub parent: Option<PositionId>,
     pub kind: PositionKind,
-    /// Its role in a dialogue; none in a document.
+    /// Role in a dialogue; none in a document.
     pub role: Option<Role>,
     /// How many positions stand above it; the genesis has 0.
     pub depth: u32,

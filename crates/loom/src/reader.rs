@@ -94,7 +94,7 @@ pub struct OriginalText {
 pub struct Injection {
     /// The node it goes with.
     pub node: NodeId,
-    /// Its place among those of the node, from 0.
+    /// Place among the injections of the node, from 0.
     pub ordinal: u32,
     /// What it is about, and which version of that: `zone#yellow`.
     pub source: String,

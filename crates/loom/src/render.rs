@@ -23,7 +23,7 @@ pub use pages::{Pages, find_in_window, window_start};
 pub struct Passage {
     pub position: Position,
     pub row: NodeRow,
-    /// Its text; that of the pending edit where there is one.
+    /// Text of the passage; that of the pending edit where there is one.
     pub text: String,
     /// Whether `text` is a pending edit.
     pub pending: bool,

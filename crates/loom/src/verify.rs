@@ -47,13 +47,13 @@ pub enum Gap {
     /// A known secret was masked in it.
     Masked,
     Purged,
-    /// It was read by another version of the parser.
+    /// The response was read by another version of the parser.
     Parser,
     /// Bodies are not in the file.
     Context,
-    /// It was left out of a shared file.
+    /// The part was left out of a shared file.
     Shared,
-    /// It was counted by another version of the Unicode tables.
+    /// The text was counted by another version of the Unicode tables.
     Tables,
 }
 
@@ -84,7 +84,7 @@ pub struct Report {
 /// What a response says when it is read again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reread {
-    /// These blocks, from bytes with this digest.
+    /// Blocks of the choice, from bytes with this digest.
     Blocks {
         /// Digest recomputed from the stored bytes.
         digest: Digest,

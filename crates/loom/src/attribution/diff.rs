@@ -22,7 +22,7 @@ const SHORTEST_RUN: usize = 3;
 /// A stretch of the new text. Ranges are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stretch {
-    /// It stood in the old text.
+    /// A stretch that stood in the old text.
     Kept {
         old: Range<usize>,
         new: Range<usize>,

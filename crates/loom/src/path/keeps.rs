@@ -12,7 +12,7 @@ use crate::reader::{RowError, TreeReader};
 pub(crate) struct Keeps(BTreeMap<PositionId, (KeepScope, Seq)>);
 
 impl Keeps {
-    /// Those among the choices on a path.
+    /// Keeps among the choices on a path.
     pub(crate) fn of(choices: &[(CellKey, Cell)]) -> Self {
         let keeps = choices.iter().filter_map(|(key, cell)| match (key, &cell.value) {
             (CellKey::Keep { position, .. }, CellValue::Keep(scope)) => Some((*position, (*scope, cell.seq))),

@@ -17,7 +17,7 @@ use crate::tree::{Mode, TreeOrigin, TreeRow};
 #[derive(Debug, Clone)]
 pub struct NewTree {
     pub mode: Mode,
-    /// Its title; may be empty.
+    /// Title of the tree; may be empty.
     pub title: String,
     /// The tree it comes from.
     pub origin: Option<TreeOrigin>,
