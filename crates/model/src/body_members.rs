@@ -50,7 +50,7 @@ pub fn read_members(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 impl EncodedRequest {
-    /// The same with further members in its body.
+    /// The request with further members in its body.
     ///
     /// # Errors
     /// [`EncodeError::Member`] where the body has one of them already.

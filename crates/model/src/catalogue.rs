@@ -61,7 +61,7 @@ impl Tokenizer {
 /// What is known of a model or of a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Entry {
-    /// Its name, or how the names of its family begin.
+    /// Name of the model, or how the names of the family begin.
     pub name: &'static str,
     /// The month in which this was looked up, as `2026-10`.
     pub as_of: &'static str,

@@ -62,7 +62,7 @@ impl Connection {
 /// Why a server cannot even be addressed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// Its base URL must not be used.
+    /// A base URL that must not be used.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// The key cannot stand in a header.

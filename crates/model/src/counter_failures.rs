@@ -31,8 +31,8 @@ impl Failures {
 pub(crate) enum AskError {
     /// The server does not take this text.
     Rejected,
-    /// It may answer later: it is loading, or was not reached.
+    /// The server may answer later: it is loading, or was not reached.
     Unavailable,
-    /// It does not answer such questions.
+    /// The server does not answer such questions.
     Unsupported,
 }

@@ -12,7 +12,7 @@ use crate::model::ModelPlace;
 /// A base URL that must not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// It is no URL with a host.
+    /// A text that is no URL with a host.
     #[error("`{url}` is no base URL: {why}")]
     Malformed {
         /// The URL without user name and password.
@@ -20,7 +20,7 @@ pub enum EndpointError {
         /// What is wrong with it.
         why: String,
     },
-    /// It would send text in plain over a network.
+    /// A URL that would send text in plain over a network.
     #[error("`{host}` would get your text and key unencrypted")]
     InsecureHttp { host: String },
 }

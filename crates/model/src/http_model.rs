@@ -48,8 +48,8 @@ impl HttpModel {
         Ok(Self { info, quirks, client, counter: None })
     }
 
-    /// The same, where its server is asked to count tokens. Text goes there before it is sent, so this is for a server
-    /// on this machine.
+    /// The model with tokens counted by its server. Text goes there before it is sent, so this is for a server on
+    /// this machine.
     ///
     /// # Errors
     /// As [`HttpModel::new`].
@@ -59,8 +59,8 @@ impl HttpModel {
         Ok(Self { counter: Some(Arc::new(counter)), ..self })
     }
 
-    /// The same, where tokens are counted with the vocabulary that OpenAI has published for a model of this name; as
-    /// before, if none is known.
+    /// The model with tokens counted by the vocabulary that OpenAI has published for a model of this name; without a
+    /// counter, if none is known.
     #[must_use]
     pub fn counting_by_name(self) -> Self {
         let counter = LibraryCounter::of(&self.info.name);

@@ -38,7 +38,7 @@ const OUTPUTS: [&str; 4] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {
     pub id: String,
-    /// Its window in tokens, where the server says so.
+    /// Window in tokens, where the server says so.
     pub window: Option<u32>,
     /// The most tokens of one answer, where the server says so.
     pub output_limit: Option<u32>,

@@ -125,7 +125,7 @@ pub(crate) struct Part {
 /// What makes an item a call.
 #[derive(Default)]
 pub(crate) struct Call {
-    /// Its number among the calls, once it was told of.
+    /// Number among the calls; none until the call was told of.
     pub(crate) number: Option<u32>,
     pub(crate) name: String,
     pub(crate) joiner: TextJoiner,

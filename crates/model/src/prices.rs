@@ -120,7 +120,7 @@ impl Prices {
     /// A model that costs nothing but time.
     pub const FREE: Self = Self { base: Rates::FREE, long: None };
 
-    /// The same prices whatever the length.
+    /// Prices that do not depend on the length of the input.
     pub const fn flat(base: Rates) -> Self {
         Self { base, long: None }
     }

@@ -40,7 +40,8 @@ pub enum Prompt {
 }
 
 impl Prompt {
-    /// Its texts, each with its part, in the order they stand; not those of tools, pictures and opaque parts.
+    /// Texts of the prompt, each with its part, in the order they stand; not those of tools, pictures and opaque
+    /// parts.
     pub fn texts_mut(&mut self) -> Vec<(PartId, &mut String)> {
         fn text(TextPart { id, text }: &mut TextPart) -> (PartId, &mut String) {
             (*id, text)
@@ -114,9 +115,8 @@ pub struct MediaPart {
 /// A picture or a sound, as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Media {
-    /// Its media type, as `image/png`.
+    /// Media type, as `image/png`.
     pub mime: String,
-    /// Its bytes.
     pub data: Bytes,
 }
 

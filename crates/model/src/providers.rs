@@ -15,7 +15,7 @@ use crate::quirks::Quirks;
 /// What is known of a provider.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub struct ProviderRow {
-    /// Its name in the configuration and before the `/` of a model.
+    /// Name in the configuration and before the `/` of a model.
     pub name: &'static str,
     pub base_url: &'static str,
     /// The environment variable its key is usually kept in; none for a server that wants no key.

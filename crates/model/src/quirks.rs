@@ -219,7 +219,7 @@ pub enum LeastEffort {
 }
 
 impl LeastEffort {
-    /// Its name on the wire.
+    /// Name of the effort on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",

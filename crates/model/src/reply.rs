@@ -71,7 +71,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Its text, borrowed where it is one piece.
+    /// Text of the choice, borrowed where it is one piece.
     pub fn text(&self) -> Cow<'_, str> {
         self.joined(|piece| match piece {
             ReplyPiece::Text(text) => Some(text),

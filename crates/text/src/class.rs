@@ -41,7 +41,7 @@ impl Class {
 pub struct ClassCounts {
     /// Characters of [`Class::Latin`].
     pub latin: u64,
-    /// Those of them that are outside ASCII.
+    /// Characters of [`Class::Latin`] that are outside ASCII.
     pub accented: u64,
     /// Characters of [`Class::Digit`].
     pub digits: u64,

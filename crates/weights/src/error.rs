@@ -216,7 +216,7 @@ pub enum SourceError {
     #[error("pip failed ({ending}){}", last_of(.said))]
     PipFailed {
         ending: String,
-        /// Its last lines, fit for a terminal.
+        /// Last lines of pip's output, fit for a terminal.
         said: String,
     },
     #[error("the wheel is refused: {0}")]

@@ -33,7 +33,7 @@ pub enum FetchEvent<'a> {
 pub enum FetchNotice<'a> {
     /// Another process fetches weights into this home; this one waits for it.
     Waiting {
-        /// Its process id, where it left one.
+        /// Process id of the other process, where it left one.
         holder: Option<u32>,
     },
     /// The download goes on where an earlier one stopped.

@@ -24,7 +24,7 @@ pub(crate) struct Registry {
 pub(crate) struct RegistryEntry {
     /// The SHA-256 of the converted file.
     pub(crate) sha256: Digest,
-    /// Its size in bytes.
+    /// Size of the converted file, in bytes.
     pub(crate) bytes: u64,
     /// The SHA-256 of the file it was made of.
     pub(crate) made_of: Digest,

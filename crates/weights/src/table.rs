@@ -10,7 +10,6 @@ use loom::digest::Digest;
 /// Size and SHA-256 of a file: what has to match before a byte of it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Its size in bytes.
     pub bytes: u64,
     /// The SHA-256 of all of it.
     pub sha256: Digest,
@@ -43,7 +42,7 @@ pub struct Wheel {
 pub struct Weights {
     pub name: &'static str,
     pub about: &'static str,
-    /// Their licence, as an SPDX expression.
+    /// Licence of the weights, as an SPDX expression.
     pub licence: &'static str,
     /// The pinned file, the same from every source.
     pub file: Fingerprint,

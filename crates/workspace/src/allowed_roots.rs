@@ -18,7 +18,7 @@ pub struct AllowedRoots(Vec<Root>);
 /// A folder that a session reaches beside its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FurtherRoot {
-    /// Its canonical path.
+    /// Canonical path of the folder.
     pub path: PathBuf,
     pub access: RootAccess,
 }

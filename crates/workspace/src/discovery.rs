@@ -82,7 +82,7 @@ pub enum DiscoveryStop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryReason {
     Marker(&'static str),
-    /// It is the top of a git work tree, and its owner chose to work in it.
+    /// The folder is the top of a git work tree, and its owner chose to work in it.
     Chosen,
     /// No folder on the way held one; the walk ended at this folder for this reason.
     NothingBefore {
@@ -104,7 +104,7 @@ pub struct Discovered {
 }
 
 impl Discovered {
-    /// The same, in the git work tree that was met, as its owner chose.
+    /// The result with the top of the git work tree that was met as the workspace, as its owner chose.
     #[must_use]
     pub fn in_git_top(self) -> Self {
         match self.git_top {

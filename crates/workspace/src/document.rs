@@ -179,13 +179,13 @@ impl<'a> Documents<'a> {
         if fits { Ok(Self { root, calls, links, names: 1 }) } else { Err(DocumentError::WrongLock) }
     }
 
-    /// The same, where a document that is a link is refused: what was judged by its name is what is written.
+    /// Refuses a document that is a link: what was judged by its name is what is written.
     #[must_use]
     pub fn refuse_links(self) -> Self {
         Self { links: LinkPolicy::Refuse, ..self }
     }
 
-    /// The same, where a document may have as many names (hard links): the caller sees to each of them.
+    /// Takes a document with as many names (hard links): the caller sees to each of them.
     #[must_use]
     pub fn with_names(self, names: u64) -> Self {
         Self { names, ..self }

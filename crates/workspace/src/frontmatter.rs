@@ -106,7 +106,7 @@ pub enum FrontmatterProblem {
     /// `...`, `%YAML` or a further document.
     #[error("the block holds more than one document")]
     SecondDocument,
-    /// The same key twice in one mapping.
+    /// One key twice in a mapping.
     #[error("the key `{0}` is given twice")]
     DuplicateKey(String),
     /// `<<`.

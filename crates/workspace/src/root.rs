@@ -113,14 +113,15 @@ impl Root {
         })
     }
 
-    /// The same as a further root of a session, beside its workspace: its paths are shown whole, and with
+    /// The root as a further one of a session, beside its workspace: its paths are shown whole, and with
     /// [`RootAccess::ReadOnly`] nothing here changes anything in it.
     #[must_use]
     pub fn as_further(self, access: RootAccess) -> Self {
         Self { access, is_further: true, ..self }
     }
 
-    /// The same, with folders that nothing leads into, also by links, and that are not moved: by canonical paths.
+    /// The root with closed folders, by canonical paths: nothing leads into them, also by links, and they are not
+    /// moved.
     #[must_use]
     pub fn closing(self, closed: Vec<PathBuf>) -> Self {
         Self { closed, ..self }

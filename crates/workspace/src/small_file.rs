@@ -15,7 +15,7 @@ pub fn replace_small_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for what must not be empty after a loss of power, once its name is there.
+/// [`replace_small_file`] for a file that must not be empty after a loss of power, once its name is there.
 ///
 /// # Errors
 /// As [`replace_small_file`].

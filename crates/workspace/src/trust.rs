@@ -67,8 +67,8 @@ pub enum TrustAnswer {
 pub enum TrustDecision {
     /// The owner trusts this folder.
     Trusted,
-    /// It is not loaded: its files are content from outside, and its instructions, skills,
-    /// commands, reminders, heartbeat, hooks and cards are off.
+    /// The workspace is not loaded: its files are content from outside, and its instructions, skills, commands,
+    /// reminders, heartbeat, hooks and cards are off.
     Untrusted(UntrustedReason),
     /// There is nothing to load, so there is nothing to decide.
     NothingToLoad,

@@ -112,7 +112,7 @@ impl Landmarks {
 /// What is known of the marks at which a sentence may end. Offsets are those of the sentence.
 #[derive(Debug, Clone, Copy, Default)]
 enum Stage {
-    /// They are looked for.
+    /// The next marks are looked for.
     #[default]
     Search,
     /// A sentence may end there; what follows the white space up to `next` tells.
@@ -123,7 +123,7 @@ enum Stage {
 
 /// What a look at marks came to.
 enum Look {
-    /// It goes on at once.
+    /// The scan goes on at once, in this stage.
     On(Stage),
     /// Only more of the text tells; this is where it goes on.
     Wait(Stage),

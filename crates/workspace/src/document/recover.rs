@@ -28,8 +28,8 @@ pub enum RecoveredDocument {
     Removed(RelativePath),
     /// Kept under this name: the file held another text, which counts as a person's.
     Kept(RelativePath),
-    /// Its document was missing: the crash fell between moving the old text aside and naming the
-    /// new one. The old text is back under this name.
+    /// Put back under this name: the document was missing, as the crash fell between moving the old text aside and
+    /// naming the new one.
     Restored(RelativePath),
 }
 

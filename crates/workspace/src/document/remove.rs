@@ -18,8 +18,8 @@ use crate::root::FileStamp;
 pub enum RemoveOutcome {
     /// The name is free, on the disk as far as the system says.
     Removed,
-    /// It did not hold the expected text. What it holds stays; a text that another writer saved in the very moment is
-    /// kept beside if the name was taken again.
+    /// The file did not hold the expected text. What it holds stays; a text that another writer saved in the very
+    /// moment is kept beside if the name was taken again.
     Conflict {
         /// The text in the file now; `None` if there is none.
         found: Option<Digest>,

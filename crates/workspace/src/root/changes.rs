@@ -42,7 +42,8 @@ impl Root {
         self.create_folders(path, |parent, name| mkdirat(parent, name, Mode::from_raw_mode(0o755)))
     }
 
-    /// The same, where new folders have these permission bits from the moment they have their names, whatever the umask is.
+    /// [`Self::create_folder`], where new folders have these permission bits from the moment they have their names,
+    /// whatever the umask is.
     ///
     /// # Errors
     /// As [`Root::create_folder`].

@@ -33,7 +33,7 @@ use crate::path::RelativePath;
 #[derive(Debug)]
 pub struct OpenFolder {
     path: RelativePath,
-    /// Its path as it is shown.
+    /// Path of the folder as it is shown.
     shown: PathBuf,
     folder: OwnedFd,
     id: FileId,

@@ -71,13 +71,13 @@ impl Root {
         give().map_err(|problem| self.failed(path, problem))
     }
 
-    /// The same for the folders above a path, below the root.
+    /// [`Self::owner_access`] for the folders above a path, below the root.
     pub fn owner_access_above(&self, path: &RelativePath) -> Vec<OwnerAccess> {
         path.split().map_or_else(|_| Vec::new(), |(above, _)| self.owner_access_within(&above))
     }
 
-    /// The same for a folder and those above it, below the root, as far as they are there. Each has its own bits again,
-    /// in whichever order they are dropped.
+    /// [`Self::owner_access`] for a folder and those above it, below the root, as far as they are there. Each has its
+    /// own bits again, in whichever order they are dropped.
     pub fn owner_access_within(&self, folder: &RelativePath) -> Vec<OwnerAccess> {
         let mut given = Vec::new();
         let mut so_far = RelativePath::root();

@@ -44,7 +44,7 @@ impl Accepted {
         }
     }
 
-    /// These and others.
+    /// Texts accepted here or among others.
     pub fn with(&self, others: &Self) -> Self {
         match (self, others) {
             (Self::All, _) | (_, Self::All) => Self::All,

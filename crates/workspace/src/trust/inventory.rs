@@ -175,7 +175,7 @@ impl Inventory {
         };
     }
 
-    /// The same with its texts as `mask` gives them.
+    /// The inventory with its texts as `mask` gives them.
     #[must_use]
     pub fn with_texts_masked(self, mask: impl Fn(&str) -> String) -> Self {
         let masked = |(path, kept): (PathBuf, String)| (path, mask(&kept));
