@@ -3,14 +3,15 @@
 
 use loom::plan::CallResult;
 use loom::{
-    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeReader, Trust, ViewName,
+    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
+    ViewName,
 };
 use store::home::{DATABASE, HomeDir};
 use store::{
     AttachedWrites, CallEnd, Claim, FileChange, FileState, Guard, LIST_PAGE, LeaseOwner, Principal,
     RunningCall, StoreError, all_pages,
 };
-use tools::LeftFile;
+use tools::{CommandRecovery, LeftFile};
 use workspace::StoreGuard;
 
 use crate::blocking::on_disk;
@@ -67,6 +68,20 @@ impl LostCall {
 }
 
 impl Runtime {
+    /// Ends the running calls of a tree whose session is held: nobody runs them any more.
+    ///
+    /// # Errors
+    /// As the store says; what was not ended is found again.
+    pub async fn end_calls_of(
+        &self,
+        tree: TreeId,
+        guard: Guard,
+        tell: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<(), AgentError> {
+        let is_lost = |call: &RunningCall| call.tree == tree;
+        self.end_calls(&Principal::Owner, is_lost, &[guard], tell).await.map(drop)
+    }
+
     /// Ends running calls that are lost, and clears away what they left beside files: what became of it is told. Returns
     /// how many there were.
     ///
@@ -96,7 +111,16 @@ impl Runtime {
             let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
             let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
             self.clear_away(who, &call).await.into_iter().for_each(tell);
-            self.keep_changes((&call, trust), &claim, guards).await.into_iter().for_each(tell);
+            let CommandRecovery { lost, waiting } = self.keep_changes((&call, trust), &claim, guards).await;
+            for why in lost {
+                tell(format!("what a command changed that was cut off cannot be given back: {why}"));
+            }
+            // Whoever comes next finds it without a result once more.
+            if !waiting.is_empty() {
+                let why = waiting.join("; ");
+                tell(format!("what a command changed that was cut off is not written down yet: {why}"));
+                continue;
+            }
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
                 guards: guards.to_vec(),
@@ -140,23 +164,22 @@ impl Runtime {
         done.unwrap_or_else(|why| vec![format!("a change that was cut off: {why}")])
     }
 
-    /// Writes down what a command of a lost call changed. Where that fails the call is ended all the same, and why it cannot
-    /// be given back is returned.
+    /// Writes down what a command of a lost call changed.
     async fn keep_changes(
         &self,
         (call, trust): (&RunningCall, Trust),
         claim: &Claim,
         guards: &[Guard],
-    ) -> Option<String> {
+    ) -> CommandRecovery {
         let recorder = CallChanges::of(self, (call.tree, call.id), Some(claim), guards, trust);
         let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
         let recover = move || {
             let records = records.map_err(|error| error.to_string())?;
             let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
-            tools::recover_command(&records, &guard, &recorder)
+            Ok(tools::recover_command(&records, &guard, &recorder))
         };
-        let kept = on_disk(recover).await;
-        kept.err().map(|why| format!("what a command changed that was cut off cannot be given back: {why}"))
+        let kept: Result<CommandRecovery, String> = on_disk(recover).await;
+        kept.unwrap_or_else(|why| CommandRecovery { waiting: vec![why], ..CommandRecovery::default() })
     }
 }
 

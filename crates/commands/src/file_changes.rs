@@ -142,7 +142,14 @@ pub(crate) async fn give_back(
 ) -> Result<CommandOutcome, CommandError> {
     let session = app.runtime.store.tree(&asker.principal, tree).await?.session;
     let Some(session) = session.map(SessionId) else { return give_back_alone(app, asker, tree).await };
-    let give_back = |_| Box::pin(give_back_alone(app, asker, tree));
+    let give_back = |guard| {
+        Box::pin(async move {
+            // What a command of theirs changed may not be written down yet.
+            let tell = |told: String| app.frontend.note(&told);
+            app.runtime.end_calls_of(tree, guard, &tell).await?;
+            give_back_alone(app, asker, tree).await
+        })
+    };
     app.runtime.between_turns(&asker.principal, &session, give_back).await?
 }
 

@@ -105,6 +105,10 @@ pub trait ChangeRecorder: Send + Sync {
     /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self);
 
+    /// Says that what a command of the call changed could not be written down: the call is left without a result, so that
+    /// whoever finds it writes it down.
+    fn leave(&self, _why: &str) {}
+
     /// Records what is not changed by the call itself: [`Self::take_back`] leaves it.
     fn beside(&self, work: &mut dyn FnMut()) {
         work();

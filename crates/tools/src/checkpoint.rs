@@ -83,6 +83,13 @@ pub(crate) enum CheckpointError {
     Root(#[from] workspace::FileError),
 }
 
+impl CheckpointError {
+    /// Whether the home failed, such as a full disk, and not what is recorded.
+    pub(crate) const fn is_of_the_home(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+}
+
 fn io_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
     let path = path.to_owned();
     move |source| CheckpointError::Io { action, path, source }

@@ -4,6 +4,7 @@
 
 mod background_changes;
 mod changed_files;
+mod command_recovery;
 mod held;
 mod masked_output;
 mod network;
@@ -35,8 +36,9 @@ use crate::tool::{CallScope, Tool, ToolScope};
 
 pub use background_changes::BackgroundChanges;
 pub(crate) use background_changes::{beside_commands, recording_beside};
-pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording, recover_command};
+pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording};
 pub(crate) use changed_files::{looking, note_outside};
+pub use command_recovery::{CommandRecovery, recover_command};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::{ProcessBounds, Processes};

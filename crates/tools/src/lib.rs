@@ -33,8 +33,8 @@ pub use checkpoint::{
 };
 pub use command_tool::CommandTool;
 pub use exec::{
-    BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandScope,
-    NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
+    BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandRecovery,
+    CommandScope, NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use session_policy::SessionPolicy;

@@ -21,7 +21,7 @@ use loom::{
     Author, Block, Digest, Millis, Mode, NodeId, Op, PositionId, Refusal, Seq, TreeId, Trust, ViewName,
 };
 use model::{Cancel, Money};
-use store::{AttachedWrites, Principal, RunningCall, SessionId, StoreError};
+use store::{AttachedWrites, Principal, SessionId, StoreError};
 use tokio::time::{Instant, sleep};
 use tools::NextPlace;
 
@@ -234,9 +234,8 @@ impl Turn<'_> {
     /// Ends the calls of earlier turns of a tree that have no result, and clears away what they left beside files:
     /// whoever holds the session is alone in it.
     async fn end_lost_calls(&self, held: &SessionLease, tree: TreeId) {
-        let is_lost = |call: &RunningCall| call.tree == tree;
         let tell = |told| self.log.push(SessionEvent::notice(told));
-        let ended = self.runtime.end_calls(&Principal::Owner, is_lost, &[held.guard()], &tell).await;
+        let ended = self.runtime.end_calls_of(tree, held.guard(), &tell).await;
         if let Err(error) = self.named(held, ended).await {
             tracing::warn!(%error, "calls without a result are not ended yet");
         }

@@ -252,3 +252,44 @@ fn a_turn_ends_by_itself_on_a_disk_that_fills_up_while_its_command_runs() {
     assert_eq!(codes, expected, "{ran:?}\n{told}\n{said}");
     assert!(told.contains("limits.free_space"), "{told}");
 }
+
+/// It is written down once there is room, whether its record or the bytes that stood there found none.
+#[test]
+fn what_a_command_did_that_filled_the_disk_of_the_home_is_given_back() {
+    for room in ["0", "1M"] {
+        let home = Home::new();
+        let line = format!(
+            "rm lib.rs; echo new > notes; cat /dev/zero > $HOME/fill; truncate -s -{room} $HOME/fill"
+        );
+        let model = home.script(&[json!({"tool_calls": [{"name": "exec", "arguments": {"command": line}}]})]);
+        let ran = sh_with_mounts(
+            &home,
+            &format!(
+                r#"
+                mkdir "$FOLDER/small" "$FOLDER/project"
+                cd "$FOLDER/project"
+                echo 'fn weave() {{}}' > lib.rs; head -c 3000000 /dev/zero > notes; cp -a . ../before
+                mount -t tmpfs -o size=40m tmpfs "$FOLDER/small"
+                export DRAWLOOM_HOME="$FOLDER/small/home"
+                "$DRAWLOOM" tree new --title Tale --text 'It rained.' > /dev/null
+                printf '[agents.assistant]\ntools = ["exec"]\n[limits]\nfree_space = 0\n' > "$DRAWLOOM_HOME/config.toml"
+                in_project() {{ "$DRAWLOOM" --model '{model}' --workspace . chat "$@" 2>> "$FOLDER/told"; }}
+                set +e
+                in_project -m 'Work.' > /dev/null; echo "turn ($?)"
+                in_project -m '/undo --files' > /dev/null; echo "undo ($?)"
+                grep -q new notes; echo "new ($?)"
+                find "$DRAWLOOM_HOME" -name fill -delete
+                in_project -m '/undo --files' > /dev/null; echo "undo ($?)"
+                diff -r . ../before; echo "differs ($?)"
+                "$DRAWLOOM" store check > /dev/null; echo "check ($?)"
+                "#
+            ),
+        );
+        let told = std::fs::read_to_string(home.folder().join("told")).unwrap_or_default();
+        let codes: Vec<&str> = ran.stdout.lines().filter(|line| line.ends_with(')')).collect();
+        let [turn, _, rest @ ..] = codes.as_slice() else { panic!("{ran:?}\n{told}") };
+        assert_eq!(*turn, "turn (6)", "{room}: {ran:?}\n{told}");
+        assert_eq!(rest, ["new (0)", "undo (0)", "differs (0)", "check (0)"], "{room}: {ran:?}\n{told}");
+        assert!(told.contains("1 call of a tool was cut off"), "{room}: {told}");
+    }
+}

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{RelativePath, Root, RootAccess, StoreGuard, protected};
+use workspace::{RelativePath, Root, RootAccess, protected};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
     unkept_digest,
 };
 use crate::checkpoint::{
-    Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, RootCheckpoints, RootRecords,
-    StoodState,
+    Checkpoint, CheckpointError, CommandChange, Differences, RootCheckpoints, RootRecords, StoodState,
 };
 use crate::exec::CommandScope;
 use crate::tool::CallScope;
@@ -37,6 +36,8 @@ pub struct ChangedFiles {
     more: usize,
     /// What cannot be given back, and why.
     notes: Vec<String>,
+    /// Roots whose changes could not be written down, or not be found out.
+    unwritten: Vec<PathBuf>,
     /// Whether a file stood there that comes from outside: nobody knows which of them was read.
     pub(crate) is_outside: bool,
 }
@@ -107,8 +108,13 @@ pub(super) fn recording_from<T>(
     let others = OtherChanges { own: &OwnPaths::new(), touches };
     let (changed, after) =
         write_down(&before, record_now, (is_outside, BytesOrigin::Call), (recorder, others));
-    // Nobody comes back for it.
-    before.iter().for_each(|(of, _)| of.checkpoints.finish(&name));
+    // What is left is written down once the call is found without a result.
+    let is_written =
+        |(of, _): &&RecordedRoot<'_>| !changed.unwritten.iter().any(|root| root == of.root.path());
+    before.iter().filter(is_written).for_each(|(of, _)| of.checkpoints.finish(&name));
+    if !changed.unwritten.is_empty() {
+        recorder.leave(&changed.notes.join("; "));
+    }
     Ok((ran, changed, after))
 }
 
@@ -179,7 +185,7 @@ impl OtherChanges<'_> {
 
 /// Whether the walls hold a path: no command changes it, and what one made there the walls take away. To bring that back
 /// is to lead around them.
-fn is_held(path: &Path) -> bool {
+pub(super) fn is_held(path: &Path) -> bool {
     path.ancestors().any(protected::is_mounted)
 }
 
@@ -267,6 +273,9 @@ pub(super) fn write_down(
             }
             Err(error) => {
                 new.push((of.root.path().to_owned(), Arc::clone(before)));
+                if error.is_of_the_home() {
+                    told.unwritten.push(of.root.path().to_owned());
+                }
                 told.notes.push(format!("which files it changed could not be found out: {error}"));
             }
         }
@@ -296,8 +305,11 @@ fn write_down_root(
     let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
     let kept = keep(of.root, (before, after), (&differences.changes, origin), recorder);
     let is_kept = kept.is_ok();
-    if let Err(why) = kept {
-        told.notes.push(format!("what it changed cannot be given back: {why}"));
+    if let Err(error) = kept {
+        if matches!(error, UnkeptChanges::Unwritten(_)) {
+            told.unwritten.push(of.root.path().to_owned());
+        }
+        told.notes.push(format!("what it changed cannot be given back: {error}"));
     }
     let room = SHOWN.saturating_sub(told.lines.len());
     for change in differences.changes.iter().take(room) {
@@ -325,59 +337,24 @@ fn write_down_root(
     is_kept
 }
 
-/// Writes down what a command changed whose process died before it did. `all` holds the records of every root. Returns
-/// how many paths there are. It blocks.
-///
-/// # Errors
-/// They could not be found out or written down.
-pub fn recover_command(
-    all: &Path,
-    guard: &StoreGuard,
-    recorder: &dyn ChangeRecorder,
-) -> Result<usize, String> {
-    let name = recorder.name();
-    let mut roots = Vec::new();
-    let mut is_outside = false;
-    let mut failed = None;
-    for (checkpoints, root, before) in Checkpoints::unfinished(all, &name) {
-        let recorded = Root::open_again(&root, guard).map_err(|error| error.to_string()).and_then(|root| {
-            let after = checkpoints.record(&root, None, &Cancel::never());
-            after.map(|after| (root, after)).map_err(|error| error.to_string())
-        });
-        match recorded {
-            Ok((root, after)) => {
-                is_outside |= checkpoints.was_outside(&name)
-                    || !outside_of(&before, recorder).is_empty()
-                    || !outside_of(&after, recorder).is_empty();
-                roots.push((checkpoints, root, before, after));
-            }
-            // Another root is looked at all the same.
-            Err(why) => failed = Some(why),
-        }
-    }
-    let mut count = 0;
-    for (checkpoints, root, before, after) in roots {
-        let mut differences = Differences::between(&before, &after, checkpoints.lived_until(&name));
-        // The walls take it away.
-        let is_new = |change: &CommandChange| change.before == StoodState::Absent;
-        differences.changes.retain(|change| !(is_new(change) && is_held(change.path.as_path())));
-        let origin = if is_outside { BytesOrigin::Outside } else { BytesOrigin::Call };
-        match keep(&root, (&before, &after), (&differences.changes, origin), recorder) {
-            Ok(()) => count += differences.changes.len(),
-            Err(why) => failed = Some(why),
-        }
-        // Nobody comes back for it, and the bytes it names would be kept for ever.
-        checkpoints.finish(&name);
-    }
-    failed.map_or(Ok(count), Err)
+/// Why changes are not kept.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnkeptChanges {
+    /// The bytes that were recorded are not those that stood there.
+    #[error("{0}")]
+    Damaged(String),
+    /// They could not be written down by now.
+    #[error("{0}")]
+    Unwritten(String),
 }
 
-fn keep(
+/// Writes changes down, a batch at a time.
+pub(super) fn keep(
     root: &Root,
     (before, after): (&Checkpoint, &Checkpoint),
     (changes, origin): (&[CommandChange], BytesOrigin),
     recorder: &dyn ChangeRecorder,
-) -> Result<(), String> {
+) -> Result<(), UnkeptChanges> {
     let stood: HashSet<Digest> = before.digests().into_iter().collect();
     let mut rest = changes;
     while !rest.is_empty() {
@@ -391,7 +368,8 @@ fn keep(
         let bytes = batch
             .iter()
             .map(|change| Ok((before.bytes(&change.before)?, after.bytes(&change.after)?)))
-            .collect::<Result<Vec<_>, String>>()?;
+            .collect::<Result<Vec<_>, String>>()
+            .map_err(UnkeptChanges::Damaged)?;
         let planned = batch.iter().zip(&bytes).map(|(change, (old, new))| PlannedChange {
             root: root.path(),
             path: &change.path,
@@ -403,7 +381,7 @@ fn keep(
                 () => origin,
             },
         });
-        recorder.record(&planned.collect::<Vec<_>>())?;
+        recorder.record(&planned.collect::<Vec<_>>()).map_err(UnkeptChanges::Unwritten)?;
         rest = more;
     }
     Ok(())

@@ -256,7 +256,7 @@ impl Turn<'_> {
                         permit = &mut permit => break permit,
                         Some((ended, claim, (told, changed))) = running.next() => {
                             has_changed |= changed;
-                            self.keep(results, &ended, told, Some(claim)).await?;
+                            self.keep(results, &ended, told?, Some(claim)).await?;
                         }
                     }
                 }
@@ -347,7 +347,11 @@ impl Turn<'_> {
             if changed {
                 limits.begin_same_calls_anew();
             }
-            all = all.and(self.keep(results, &asked, told, Some(claim)).await);
+            let kept = match told {
+                Ok(told) => self.keep(results, &asked, told, Some(claim)).await,
+                Err(error) => self.named(results.site.held, Err(error)).await,
+            };
+            all = all.and(kept);
         }
         all
     }
@@ -391,8 +395,11 @@ impl Turn<'_> {
     }
 }
 
-/// A call that has ended, with what it brought, the difference it made, and whether it changed a file.
-type EndedCall = (AskedCall, Claim, ((ToolOutput, String), bool));
+/// What a call brought, and the difference it made; or why it stays without a result.
+type CallOutcome = Result<(ToolOutput, String), AgentError>;
+
+/// A call that has ended, with what came of it, and whether it changed a file.
+type EndedCall = (AskedCall, Claim, (CallOutcome, bool));
 
 /// A call and what its check says.
 type CheckedOrRefused = (AskedCall, Result<CheckedCall, ToolOutput>);
@@ -425,13 +432,14 @@ async fn run(
     let cancel = held.cancel();
     let ran = tokio::task::spawn_blocking(move || {
         let output = checked.run(&cancel, &changes, &place);
-        ((output, changes.difference()), changes.are_some())
+        (changes.left().map_or_else(|| Ok((output, changes.difference())), Err), changes.are_some())
     });
     let output = match ran.await {
         Ok(output) => output,
         Err(failed) => {
             tracing::error!(%failed, tool = asked.tool, "a tool failed in the program itself");
-            ((ToolOutput::error("the tool failed: this is an error of the program"), String::new()), true)
+            let output = ToolOutput::error("the tool failed: this is an error of the program");
+            (Ok((output, String::new())), true)
         }
     };
     (asked, claim, output)

@@ -10,6 +10,7 @@ use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, S
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
+use crate::error::AgentError;
 use crate::runtime::Runtime;
 
 /// Writes changes of one call down.
@@ -32,6 +33,10 @@ pub(crate) struct CallChanges {
     writes_texts: bool,
     /// The difference that it made, masked.
     difference: Mutex<String>,
+    /// Why the last of them could not be written down.
+    failed: Mutex<Option<AgentError>>,
+    /// Why what its command changed could not be written down.
+    left: Mutex<Option<AgentError>>,
 }
 
 impl CallChanges {
@@ -56,6 +61,8 @@ impl CallChanges {
             paths: Mutex::default(),
             writes_texts: false,
             difference: Mutex::default(),
+            failed: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -67,6 +74,11 @@ impl CallChanges {
     /// The difference that was made.
     pub(crate) fn difference(&self) -> String {
         self.difference.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why the call has no result: what its command changed could not be written down.
+    pub(crate) fn left(&self) -> Option<AgentError> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn add_difference(&self, change: &PlannedChange<'_>) {
@@ -135,9 +147,10 @@ impl ChangeRecorder for CallChanges {
         };
         let approved: Vec<ApprovedText<'_>> =
             changes.iter().filter_map(|change| self.approved_text(change)).collect();
-        self.tasks.block_on(async {
-            let kept = |error: crate::error::AgentError| format!("the old bytes could not be kept: {error}");
-            let written = |error: StoreError| format!("the change could not be written down: {error}");
+        let written = self.tasks.block_on(async {
+            let kept = |error: AgentError| ("the old bytes could not be kept", error);
+            let written =
+                |error: StoreError| ("the change could not be written down", AgentError::from(error));
             let new = NewFileChanges {
                 call: self.call,
                 claim: self.claim.clone(),
@@ -152,8 +165,19 @@ impl ChangeRecorder for CallChanges {
             let paths = changes.iter().map(|of| (of.root.to_owned(), of.path.as_path().to_owned()));
             self.paths.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
             changes.iter().for_each(|change| self.add_difference(change));
-            Ok(())
+            Ok::<_, (&str, AgentError)>(())
+        });
+        written.map_err(|(what, error)| {
+            let why = format!("{what}: {error}");
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            why
         })
+    }
+
+    fn leave(&self, why: &str) {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let error = failed.unwrap_or_else(|| AgentError::Recovery(why.to_owned()));
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
     fn name(&self) -> String {
