@@ -18,9 +18,24 @@ use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::runtime::Runtime;
 use crate::session::{CallChanges, result, tool_author, turn_of};
+use crate::unmade_changes::MadeChanges;
 
-/// What the model is told of such a call.
-const LOST: &str = "The outcome of this call is unknown: it was cut off. It may have had its effect.";
+/// What the model is told of such a call, with what became of the files that it was about to change.
+fn told(changes: &MadeChanges) -> String {
+    let effect = (!changes.are_none()).then(|| "It may have had its effect.".to_owned());
+    let lost = "The outcome of this call is unknown: it was cut off.".to_owned();
+    [Some(lost), effect, changes.told()].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// The tool that a call of an answer names; none of one that was forgotten.
+fn tool_of(rows: &dyn TreeReader, answer: NodeId, number: u32) -> Result<Option<String>, RowError> {
+    let Some(row) = rows.node(answer)?.filter(|row| !row.purged) else { return Ok(None) };
+    let tools = row.node.content.iter().filter_map(|block| match block {
+        Block::ToolCall { name, arguments, .. } => Some(context::tools::unwrapped(name, arguments).0),
+        _ => None,
+    });
+    Ok(tools.map(str::to_owned).nth(number as usize))
+}
 
 /// A call that was cut off, as its tree shows it.
 struct LostCall {
@@ -108,9 +123,16 @@ impl Runtime {
                 Err(error) => return Err(error.into()),
             };
             let (answer, number) = (call.id.answer, call.id.number);
-            let found = self.read(who, call.tree, move |rows| LostCall::read(rows, answer, number)).await?;
-            let trust = found.as_ref().map_or(Trust::Outside, |lost| lost.trust);
-            self.clear_away(who, &call).await.into_iter().for_each(tell);
+            let read = move |rows: &dyn TreeReader| {
+                Ok((LostCall::read(rows, answer, number)?, tool_of(rows, answer, number)?))
+            };
+            let (found, tool) = self.read(who, call.tree, read).await?;
+            let (trust, tool) =
+                (found.as_ref().map_or(Trust::Outside, |lost| lost.trust), tool.unwrap_or_default());
+            let changes = self.changes_of(who, &call).await?;
+            self.clear_away(&changes).await.into_iter().for_each(tell);
+            let changes = self.end_changes(who, &call, &tool, changes).await?;
+            changes.notices(&tool).into_iter().for_each(tell);
             let CommandRecovery { lost, waiting } = self.keep_changes((&call, trust), &claim, guards).await;
             for why in lost {
                 tell(format!("what a command changed that was cut off cannot be given back: {why}"));
@@ -129,8 +151,8 @@ impl Runtime {
             match found {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
-                    let text =
-                        result(&id, ToolStatus::Unknown, vec![Block::text(LOST)], (author.clone(), trust));
+                    let told = vec![Block::text(told(&changes))];
+                    let text = result(&id, ToolStatus::Unknown, told, (author.clone(), trust));
                     let op = Op::Result(Box::new(CallResult { to: at, text, part_of }));
                     self.change_as((who, &author, trust), call.tree, &view, op, with).await?;
                 }
@@ -143,14 +165,8 @@ impl Runtime {
 
     /// Clears away what a lost call left beside files it was about to change. Returns what became of it, in words. Where
     /// that fails the call is ended all the same.
-    async fn clear_away(&self, who: &Principal, call: &RunningCall) -> Vec<String> {
-        let page = |after| self.store.file_changes(who, call.tree, after, LIST_PAGE);
-        let changes = match all_pages(|change: &FileChange| change.id, page).await {
-            Ok(changes) => changes,
-            Err(error) => return vec![format!("what a call changed that was cut off is not known: {error}")],
-        };
-        let of_it = changes.into_iter().filter(|change| change.id.call == call.id);
-        let files: Vec<LeftFile> = of_it.map(left_by).collect();
+    async fn clear_away(&self, changes: &[FileChange]) -> Vec<String> {
+        let files: Vec<LeftFile> = changes.iter().cloned().map(left_by).collect();
         if files.is_empty() {
             return Vec::new();
         }

@@ -26,6 +26,7 @@ pub mod event;
 pub mod exchange;
 mod failure;
 pub mod fallback;
+pub mod file_states;
 mod forget;
 mod given_back;
 mod kept_files;
@@ -51,6 +52,7 @@ pub mod spend;
 mod stop_cutter;
 pub mod stored;
 mod turn_bounds;
+mod unmade_changes;
 pub mod variant;
 mod workspace_trust;
 

@@ -35,7 +35,7 @@ pub use entry::{Name, OpenedSession, SessionChoice};
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
-pub(crate) use turn::{CallChanges, result, tool_author, turn_of};
+pub(crate) use turn::{CallChanges, result, tool_author, turn_of, writes_texts};
 pub use turn::{TurnConfig, TurnIdentity};
 
 /// What a task takes from its channel.

@@ -38,7 +38,7 @@ use crate::runtime::Runtime;
 use calls::{CallSite, Called};
 pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
-pub(crate) use file_changes::CallChanges;
+pub(crate) use file_changes::{CallChanges, writes_texts};
 use limits::TurnLimits;
 use next_place::MOVED;
 use outcome::{EarlierAnswer, outcomes};

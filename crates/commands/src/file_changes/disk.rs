@@ -3,20 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ::tools::FileContent;
+use agent::file_states::{PRIVATE, READABLE, content, is_same, state_at};
 use loom::Digest;
 use store::{FileChangeId, FileState};
 use text::terminal::one_line;
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{
-    FileError, FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, ReadRules,
-    RelativePath, Root, StoreGuard,
+    FileError, FileId, FileKind, FileProblem, FileStamp, ProtectedPlaces, RelativePath, Root, StoreGuard,
 };
 
-use super::path_changes::{PRIVATE, PathChange, PathPlace, READABLE, is_same};
+use super::path_changes::{PathChange, PathPlace};
 
-/// Bytes of a file that is compared.
-const MAX_BYTES: u64 = 10 << 20;
 /// Why a path is left.
 pub(super) const CHANGED_SINCE: &str = "somebody changed it since";
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
@@ -338,59 +335,5 @@ fn state_below(
             Ok((FileState::Absent, Vec::new()))
         }
         found => found.map_err(|error| error.to_string()),
-    }
-}
-
-/// What stands at a path now, with its bytes; also where a command closed it to its owner.
-fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), FileError> {
-    let mut opened = Vec::new();
-    let mut stat = root.stat(path, LinkPolicy::Refuse);
-    if is_closed(&stat) {
-        opened = root.owner_access_above(path);
-        stat = root.stat(path, LinkPolicy::Refuse);
-    }
-    let found = match stat {
-        Ok(found) => found,
-        // A file on the way has nothing below it.
-        Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
-            return Ok((FileState::Absent, Vec::new()));
-        }
-        Err(error) => return Err(error),
-    };
-    match found.kind {
-        FileKind::Folder => Ok((FileState::Folder { mode: Some(found.mode) }, Vec::new())),
-        FileKind::Symlink => {
-            let target = root.link_target(path)?;
-            Ok((FileState::Link { target: Digest::of(&target) }, target))
-        }
-        FileKind::Fifo | FileKind::Socket => {
-            let FileId { device, inode } = root.stamp(path)?.1.id;
-            Ok((FileState::Special { device, inode }, Vec::new()))
-        }
-        _ => {
-            let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
-            if is_closed(&read) {
-                opened.extend(root.owner_access(path)?);
-                read = root.read(path, &ReadRules::at_most(MAX_BYTES));
-            }
-            let read = read?;
-            Ok((FileState::File { mode: Some(found.mode), blob: read.digest() }, read.bytes))
-        }
-    }
-}
-
-const fn is_closed<T>(found: &Result<T, FileError>) -> bool {
-    matches!(found, Err(FileError { problem: FileProblem::PermissionDenied, .. }))
-}
-
-const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
-    match state {
-        FileState::Absent => FileContent::Absent,
-        FileState::File { mode, .. } => FileContent::File { mode, bytes },
-        FileState::Folder { mode } => FileContent::Folder { mode },
-        FileState::Link { .. } => FileContent::Link { target: bytes },
-        FileState::Unknown => FileContent::Unknown,
-        FileState::Large { bytes, stamp } => FileContent::Large { bytes, stamp },
-        FileState::Special { device, inode } => FileContent::Special(FileId { device, inode }),
     }
 }

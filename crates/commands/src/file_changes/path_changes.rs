@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use agent::file_states::is_same;
 use store::{FileChange, FileChangeId, FileState};
 
 /// All that was done to one path, as one change.
@@ -79,25 +80,6 @@ pub(super) fn links_over_folders(paths: &[PathChange]) -> BTreeSet<PathPlace> {
     paths.iter().filter(is_link).map(|path| (path.root.clone(), path.path.clone())).collect()
 }
 
-/// Right of an owner to read a file.
-pub(super) const READABLE: u32 = 0o400;
-/// Permission bits of a file that its owner may not read, before it gets its own.
-pub(super) const PRIVATE: u32 = 0o600;
-
-/// Whether what stands there is what a change left.
-pub(super) fn is_same(left: FileState, found: FileState) -> bool {
-    match (left, found) {
-        (FileState::File { blob, mode }, FileState::File { blob: other, mode: found }) if blob == other => {
-            // A process that died in between had not closed it yet.
-            let is_unclosed = |mode: u32| mode & READABLE == 0 && found == Some(PRIVATE);
-            mode == found || mode.is_none_or(is_unclosed)
-        }
-        // What a folder holds is told path by path.
-        (FileState::Folder { .. }, FileState::Folder { .. }) => true,
-        (left, found) => left == found,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use loom::{Digest, NodeId};
@@ -122,14 +104,6 @@ mod tests {
         });
         let [path] = by_path(changes.collect()).try_into().ok().unwrap();
         path.interruption.is_none()
-    }
-
-    #[test]
-    fn permission_bits_that_somebody_set_since_are_no_tools() {
-        let (a, blob) = (file("a"), Digest::of(b"a"));
-        let with = |mode: u32| FileState::File { mode: Some(mode), blob };
-        assert!(!is_same(a, with(0o600)) && !is_same(a, with(0o755)));
-        assert!(is_same(with(0o200), with(PRIVATE)), "it died before it closed it");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use agent::file_states::is_same;
 use agent::on_disk;
 use loom::{Digest, NodeId, Seq, TreeId};
 use store::{FileChange, FileState, SessionId};
@@ -11,7 +12,7 @@ use workspace::RelativePath;
 
 use super::differences::difference_of;
 use super::disk::Found;
-use super::path_changes::{PathChange, by_path, is_same, links_over_folders};
+use super::path_changes::{PathChange, by_path, links_over_folders};
 use super::{bring_back, clear_away, disk, not_kept, shown, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;

@@ -200,10 +200,57 @@ fn a_deletion_that_is_killed_in_the_middle_is_given_back() {
     let next = say(&world, "Go on.");
     assert_eq!(next.code, Some(0), "{left} were left: {next:?}");
     assert!(next.err.contains("many/0001 is back as it was before a change that was cut off"), "{next:?}");
+    let shown = say(&world, "/diff").out;
+    assert!(
+        shown.contains("many/0599") && !shown.contains("many/0001"),
+        "what stands was not deleted: {shown}"
+    );
     let back = say(&world, "/undo --files");
     assert_eq!(back.code, Some(0), "{back:?}");
     fs::remove_file(planted).unwrap();
     assert_eq!(listed(&project), before, "{left} were left");
+}
+
+/// A process that is killed in the middle of a patch: all of it is made, or nothing is.
+#[test]
+fn a_patch_that_is_killed_in_the_middle_changes_nothing() {
+    let patch: String = (0..300)
+        .map(|number| format!("--- a/many/{number:04}\n+++ b/many/{number:04}\n@@ -1 +1 @@\n-old\n+new\n"))
+        .collect();
+    let made = "--- /dev/null\n+++ b/made/deep/new\n@@ -0,0 +1 @@\n+new\n";
+    let call = json!({"name": "patch", "arguments": {"patch": format!("{made}{patch}")}});
+    let world = writing(&[calls(&json!([call])), json!({"text": "Done."})], "");
+    let project = world.path("project");
+    fs::create_dir(project.join("many")).unwrap();
+    for number in 0..300 {
+        fs::write(project.join(format!("many/{number:04}")), "old\n").unwrap();
+    }
+    let before = listed(&project);
+    let words = ["--workspace", project.to_str().unwrap(), "chat", "-m", "Patch it."];
+    let mut child = piped(&mut world.command(&words));
+    let start = Instant::now();
+    while fs::read_to_string(project.join("many/0002")).unwrap() == "old\n" {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is patched");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(fs::read_to_string(project.join("many/0299")).unwrap(), "old\n", "the kill came too late");
+    // A person's own since then.
+    fs::write(project.join("many/0001"), "mine\n").unwrap();
+    fs::write(project.join("many/0299"), "mine\n").unwrap();
+    let expect = ["outcome of this call is unknown", "It changed 2 of 303 paths."];
+    world.write("lines.jsonl", &format!("{}\n", json!({"text": "Again.", "expect": expect})));
+    let next = say(&world, "Go on.");
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(next.err.contains("a call of patch was cut off: what it had changed, "), "{next:?}");
+    for mine in ["many/0001", "many/0299"] {
+        assert_eq!(fs::read_to_string(project.join(mine)).unwrap(), "mine\n");
+        fs::write(project.join(mine), "old\n").unwrap();
+    }
+    assert_eq!(listed(&project), before);
+    let shown = say(&world, "/diff").out;
+    assert!(!shown.contains("many/0000") && !shown.contains("made"), "{shown}");
 }
 
 #[test]

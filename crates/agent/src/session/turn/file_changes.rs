@@ -13,6 +13,11 @@ use super::accepted_texts::{ApprovedText, accepted};
 use crate::error::AgentError;
 use crate::runtime::Runtime;
 
+/// Whether a tool writes texts: all that it is asked to, or nothing.
+pub(crate) fn writes_texts(tool: &str) -> bool {
+    matches!(tool, "edit" | "patch" | "write")
+}
+
 /// Writes changes of one call down.
 pub(crate) struct CallChanges {
     runtime: Runtime,
@@ -68,7 +73,7 @@ impl CallChanges {
 
     /// Those of a tool, whose difference is shown if it writes texts.
     pub(crate) fn by(self, tool: &str) -> Self {
-        Self { writes_texts: matches!(tool, "edit" | "patch" | "write"), ..self }
+        Self { writes_texts: writes_texts(tool), ..self }
     }
 
     /// The difference that was made.

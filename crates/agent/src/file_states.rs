@@ -1,0 +1,97 @@
+//! What stands at paths that tools changed, told from what they left there.
+
+use loom::Digest;
+use store::FileState;
+use tools::FileContent;
+use workspace::{FileError, FileId, FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root};
+
+/// Bytes of a file that is compared.
+const MAX_BYTES: u64 = 10 << 20;
+/// Right of an owner to read a file.
+pub const READABLE: u32 = 0o400;
+/// Permission bits of a file that its owner may not read, before it gets its own.
+pub const PRIVATE: u32 = 0o600;
+
+/// Whether what stands there is what a change left.
+pub fn is_same(left: FileState, found: FileState) -> bool {
+    match (left, found) {
+        (FileState::File { blob, mode }, FileState::File { blob: other, mode: found }) if blob == other => {
+            // A process that died in between had not closed it yet.
+            let is_unclosed = |mode: u32| mode & READABLE == 0 && found == Some(PRIVATE);
+            mode == found || mode.is_none_or(is_unclosed)
+        }
+        // What a folder holds is told path by path.
+        (FileState::Folder { .. }, FileState::Folder { .. }) => true,
+        (left, found) => left == found,
+    }
+}
+
+/// What stands at a path now, with its bytes; also where a command closed it to its owner.
+///
+/// # Errors
+/// It cannot be looked at, or is a device.
+pub fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>), FileError> {
+    let mut opened = Vec::new();
+    let mut stat = root.stat(path, LinkPolicy::Refuse);
+    if is_closed(&stat) {
+        opened = root.owner_access_above(path);
+        stat = root.stat(path, LinkPolicy::Refuse);
+    }
+    let found = match stat {
+        Ok(found) => found,
+        // A file on the way has nothing below it.
+        Err(error) if matches!(error.problem, FileProblem::NotFound | FileProblem::NotAFolder) => {
+            return Ok((FileState::Absent, Vec::new()));
+        }
+        Err(error) => return Err(error),
+    };
+    match found.kind {
+        FileKind::Folder => Ok((FileState::Folder { mode: Some(found.mode) }, Vec::new())),
+        FileKind::Symlink => {
+            let target = root.link_target(path)?;
+            Ok((FileState::Link { target: Digest::of(&target) }, target))
+        }
+        FileKind::Fifo | FileKind::Socket => {
+            let FileId { device, inode } = root.stamp(path)?.1.id;
+            Ok((FileState::Special { device, inode }, Vec::new()))
+        }
+        _ => {
+            let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
+            if is_closed(&read) {
+                opened.extend(root.owner_access(path)?);
+                read = root.read(path, &ReadRules::at_most(MAX_BYTES));
+            }
+            let read = read?;
+            Ok((FileState::File { mode: Some(found.mode), blob: read.digest() }, read.bytes))
+        }
+    }
+}
+
+const fn is_closed<T>(found: &Result<T, FileError>) -> bool {
+    matches!(found, Err(FileError { problem: FileProblem::PermissionDenied, .. }))
+}
+
+pub const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
+    match state {
+        FileState::Absent => FileContent::Absent,
+        FileState::File { mode, .. } => FileContent::File { mode, bytes },
+        FileState::Folder { mode } => FileContent::Folder { mode },
+        FileState::Link { .. } => FileContent::Link { target: bytes },
+        FileState::Unknown => FileContent::Unknown,
+        FileState::Large { bytes, stamp } => FileContent::Large { bytes, stamp },
+        FileState::Special { device, inode } => FileContent::Special(FileId { device, inode }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permission_bits_that_somebody_set_since_are_no_tools() {
+        let (a, blob) = (FileState::File { mode: Some(0o644), blob: Digest::of(b"a") }, Digest::of(b"a"));
+        let with = |mode: u32| FileState::File { mode: Some(mode), blob };
+        assert!(!is_same(a, with(0o600)) && !is_same(a, with(0o755)));
+        assert!(is_same(with(0o200), with(PRIVATE)), "it died before it closed it");
+    }
+}
