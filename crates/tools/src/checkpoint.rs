@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -63,6 +63,9 @@ impl Default for CheckpointRules {
 
 /// Folder of the records of commands that are running.
 const PENDING: &str = "pending";
+
+/// The file by which one process at a time is kept at the records of a root.
+const LOCK: &str = "lock";
 
 /// What is written down of a running command into which nothing from outside goes.
 const FROM_HERE: &str = "nothing from outside";
@@ -289,12 +292,17 @@ impl Checkpoints {
 
     /// Keeps other processes from recording the same root meanwhile.
     fn lock(&self) -> Result<File, CheckpointError> {
-        make_private(&self.folder.join(PENDING))?;
-        let path = self.folder.join("lock");
-        let open = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = open.map_err(io_at("opened", &path))?;
-        file.lock().map_err(io_at("locked", &path))?;
-        Ok(file)
+        let pending = self.folder.join(PENDING);
+        loop {
+            make_private(&pending)?;
+            match locked(&self.folder) {
+                Ok(lock) if pending.is_dir() => return Ok(lock),
+                // Its records were removed meanwhile.
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(io_at("locked", &self.folder.join(LOCK))(error)),
+            }
+        }
     }
 }
 
@@ -331,17 +339,45 @@ pub fn remove_records_of(folder: &Path) -> io::Result<()> {
 
 /// Removes the records of one folder, if there are any, their bytes first.
 fn remove_record(folder: &Path) -> io::Result<()> {
-    let files = match fs::read_dir(folder) {
+    let _lock = match locked(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        files => files?,
+        lock => lock?,
     };
-    for file in files.chain(fs::read_dir(folder.join(PENDING)).into_iter().flatten()) {
-        let file = file?;
-        if file.file_type()?.is_file() {
-            overwrite(&file.path())?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            for file in fs::read_dir(&path)? {
+                overwrite(&file?.path())?;
+            }
+            fs::remove_dir_all(path)?;
+        } else if path.file_name().is_some_and(|name| name != LOCK) {
+            overwrite(&path)?;
+            fs::remove_file(path)?;
         }
     }
-    fs::remove_dir_all(folder)
+    // From here on others may make the folder anew.
+    fs::remove_file(folder.join(LOCK))?;
+    match fs::remove_dir(folder) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps other processes from the records in a folder.
+fn locked(folder: &Path) -> io::Result<File> {
+    let path = folder.join(LOCK);
+    loop {
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+        file.lock()?;
+        // Whoever removed the records meanwhile removed it, too.
+        match fs::metadata(&path) {
+            Ok(found) if found.ino() == file.metadata()?.ino() => return Ok(file),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
 }
 
 /// Bytes of a pack that are searched at a time.

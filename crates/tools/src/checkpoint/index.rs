@@ -63,7 +63,12 @@ pub(super) struct ReadIndex {
 #[derive(Debug)]
 pub(super) struct IndexFile {
     path: PathBuf,
-    inode: u64,
+    /// Its inode, and when it was written, in ns: a later one may get the inode of one that is gone.
+    identity: (u64, i64, i64),
+}
+
+fn identity(file: &fs::Metadata) -> (u64, i64, i64) {
+    (file.ino(), file.mtime(), file.mtime_nsec())
 }
 
 impl IndexFile {
@@ -83,25 +88,25 @@ impl IndexFile {
         let written = serde_json::to_writer(&mut out, &written);
         let written = written.map_err(std::io::Error::from).and_then(|()| out.flush());
         written.map_err(io_at("written", &unfinished))?;
-        let inode = file.metadata().map_err(io_at("read", &unfinished))?.ino();
+        let identity = identity(&file.metadata().map_err(io_at("read", &unfinished))?);
         fs::rename(&unfinished, &path).map_err(io_at("replaced", &path))?;
-        Ok(Self { path, inode })
+        Ok(Self { path, identity })
     }
 
     /// An index; none where it is not there or cannot be read.
     pub(super) fn read(path: &Path) -> Option<(Self, ReadIndex)> {
         let mut file = File::open(path).ok()?;
-        let inode = file.metadata().ok()?.ino();
+        let identity = identity(&file.metadata().ok()?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
         let read: ReadIndex = serde_json::from_slice(&bytes).ok()?;
-        (read.version == VERSION).then(|| (Self { path: path.to_owned(), inode }, read))
+        (read.version == VERSION).then(|| (Self { path: path.to_owned(), identity }, read))
     }
 
     /// Whether it still is the index of a folder.
     pub(super) fn is_current(&self, folder: &Path) -> bool {
         let path = folder.join(NAME);
-        self.path == path && fs::metadata(&path).is_ok_and(|found| found.ino() == self.inode)
+        self.path == path && fs::metadata(&path).is_ok_and(|found| identity(&found) == self.identity)
     }
 
     /// Gives it a second name, under which it stays as it is.

@@ -352,3 +352,35 @@ fn records_that_are_removed_hold_nothing_any_more() {
     assert!(told(&at.record(), &at.record()).is_empty());
     remove_records(&at.temp.path().join("nowhere")).unwrap();
 }
+
+/// Each of them holds the lock of the folder that is there, and records what it reads back.
+#[test]
+fn records_that_are_removed_while_others_record_are_whole() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    let all = at.temp.path().join("records");
+    std::thread::scope(|scope| {
+        for name in ["b", "c"] {
+            let at = &at;
+            scope.spawn(move || {
+                for number in 0..200 {
+                    at.put(name, &format!("{name}{number}"));
+                    at.again().record(&at.root(), None, &Cancel::never()).unwrap();
+                }
+            });
+        }
+        for _ in 0..400 {
+            remove_records(&all).unwrap();
+        }
+    });
+    let record = at.record();
+    let states = Differences::between(
+        &Checkpoint { index: Index::default(), pack: record.pack.again().unwrap() },
+        &record,
+        None,
+    );
+    assert_eq!(states.changes.len(), 3);
+    for change in states.changes {
+        record.bytes(&change.after).unwrap();
+    }
+}
