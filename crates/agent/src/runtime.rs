@@ -1,6 +1,7 @@
 //! Services of an open home.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -225,4 +226,10 @@ impl Runtime {
             _ => Ok(()),
         }
     }
+}
+
+/// Folder of a home in which it is kept what was there before commands.
+pub fn command_records(home: &Path) -> PathBuf {
+    // Beside those of the workspaces, whose names begin with a `%`, or are that of the home's own.
+    home.join("sandbox").join("tracked")
 }

@@ -21,9 +21,6 @@ use crate::settings::{ExecSettings, WebSettings};
 /// Folders of toolchains below a person's home that hold programs and no credentials.
 const TOOLCHAINS: [&str; 6] = [".cargo/bin", ".rustup", ".pyenv", ".nvm/versions", ".volta", ".deno/bin"];
 
-/// Folder of records beside those of the workspaces, whose names begin with a `%`, or are that of the home's own.
-const TRACKED: &str = "tracked";
-
 /// Variables by which programs of a toolchain find the rest of it, with the folder each names.
 const VARIABLES: [(&str, &str); 3] =
     [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv"), ("VOLTA_HOME", ".volta")];
@@ -46,7 +43,7 @@ pub fn of_workspace(
     let own = private_folder(&home.join("sandbox").join(&name))?;
     let mut walls = Walls::around(folder, &own);
     walls.git_folders = git_folders_serving(folder);
-    walls.tracked_records = Some(records(home));
+    walls.tracked_records = Some(agent::command_records(home));
     walls.private = vec![home.to_owned()];
     walls.dependency_folders.clone_from(&settings.dependency_folders);
     walls.limits.free_space = settings.free_space;
@@ -115,11 +112,6 @@ pub fn toolchains_problem(folders: &[PathBuf], home: &Path) -> Option<String> {
         "exec.toolchains: {} is or holds your home folder, or is of Drawloom's: commands would read keys there",
         one_line(&folder.to_string_lossy())
     ))
-}
-
-/// Folder of a home in which it is kept what was there before commands.
-pub(crate) fn records(home: &Path) -> PathBuf {
-    home.join("sandbox").join(TRACKED)
 }
 
 /// What a command of the owner may write.

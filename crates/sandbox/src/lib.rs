@@ -48,7 +48,8 @@
 //! ```
 //!
 //! Files that tools write while a command runs look like the command's when it ends: [`Session::accept`] names those that a
-//! person accepted, and what a command may write by its `touches` is accepted for all that run beside it.
+//! person accepted, [`accept_file`] a file with its bytes for the commands of all processes, and what a command may write by its
+//! `touches` is accepted for all that run beside it.
 //!
 //! # Workers
 //!
@@ -57,6 +58,10 @@
 //!
 //! It rests on Linux. Elsewhere the level is *none* and nothing runs.
 
+#[cfg(target_os = "linux")]
+mod accepted_files;
+#[cfg(target_os = "linux")]
+mod accepted_paths;
 #[cfg(target_os = "linux")]
 mod background;
 mod caches;
@@ -116,6 +121,8 @@ mod walls;
 #[cfg(target_os = "linux")]
 mod worker;
 
+#[cfg(target_os = "linux")]
+pub use accepted_files::accept_file;
 #[cfg(target_os = "linux")]
 pub use background::{BackgroundCommand, OutputPiece, TextWait};
 pub use caches::{CacheState, PackageCache};

@@ -7,13 +7,14 @@
 use std::io;
 use std::path::Path;
 
+use crate::accepted_paths::Accepted;
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
 use crate::outcome::{Notice, SandboxError};
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
 use crate::root_folders::RootFolders;
-use crate::running_commands::{Accepted, RunningCommands};
+use crate::running_commands::RunningCommands;
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
 

@@ -23,6 +23,8 @@ use sha2::{Digest as _, Sha256};
 use workspace::FileId;
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
+use crate::accepted_files::accepted_since;
+use crate::accepted_paths::Accepted;
 use crate::protected_paths::{ProtectedPaths, is_dependency_folder};
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
@@ -52,13 +54,9 @@ struct FolderRecord {
     #[serde(default = "never")]
     began: SystemTime,
     kept: Snapshot,
-}
-
-/// Path that a person accepted, and when.
-#[derive(Clone, Debug)]
-pub(crate) struct Accepted {
-    pub(crate) path: PathBuf,
-    pub(crate) at: SystemTime,
+    /// Paths at which stands what tools wrote since.
+    #[serde(skip)]
+    written: Vec<PathBuf>,
 }
 
 /// Time of a record that does not say it: nothing was accepted since.
@@ -69,7 +67,12 @@ fn never() -> SystemTime {
 impl FolderRecord {
     fn read(file: &Path) -> io::Result<Option<Self>> {
         match fs::read(file) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Ok(bytes) => {
+                let mut record: Self = serde_json::from_slice(&bytes)?;
+                let records = file.parent().and_then(Path::parent);
+                record.written = records.map_or_else(Vec::new, |all| accepted_since(all, record.began));
+                Ok(Some(record))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -80,7 +83,7 @@ impl FolderRecord {
     }
 
     fn is_accepted(&self, path: &Path) -> bool {
-        self.accepted.iter().any(|accepted| accepted == path)
+        self.accepted.iter().chain(&self.written).any(|accepted| accepted == path)
     }
 
     fn has(&self, kind: &str, path: &Path, value: &[u8]) -> bool {
@@ -295,6 +298,7 @@ impl RunningCommands {
                     accepted: walls.touches.clone(),
                     began: SystemTime::now(),
                     kept: kept.clone(),
+                    written: Vec::new(),
                 }),
             };
             workspace::replace_small_file_durably(&folder.record, &record?)?;
@@ -308,6 +312,12 @@ impl RunningCommands {
     pub(crate) fn set_running(&mut self) {
         self.sign_of_life();
         self.is_running = true;
+    }
+
+    /// Paths at which stands what tools of whichever process wrote since it began.
+    pub(crate) fn written_since(&self, began: SystemTime) -> Vec<PathBuf> {
+        let records = self.records.as_deref().and_then(Path::parent);
+        records.map_or_else(Vec::new, |records| accepted_since(records, began))
     }
 
     /// Files whose time says when the command was last alive.

@@ -16,10 +16,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::accepted_paths::AcceptedPaths;
 use crate::background::{BackgroundCommand, OutputLog};
 use crate::caches::{CacheLayers, CachePlace, CacheState, PackageCache};
 use crate::covered_files::covered_in;
@@ -27,7 +27,6 @@ use crate::descriptors::SessionNamespaces;
 use crate::level::Level;
 use crate::outcome::{Notice, Outcome, SandboxError};
 use crate::published_ports::PublishedPorts;
-use crate::running_commands::Accepted;
 use crate::session_folder::SessionFolder;
 use crate::supervisor::{OutputSink, Run, RunScope, RunningCommand, Sandbox};
 
@@ -48,7 +47,7 @@ struct SessionState {
     told_once: Arc<Mutex<Vec<Notice>>>,
     /// Whether somebody of the machine connected to one of its published ports.
     reached: Arc<AtomicBool>,
-    accepted: Arc<Mutex<Vec<Accepted>>>,
+    accepted: Arc<AcceptedPaths>,
     ended: OwnedFd,
     /// The other end of it. Commands hold only the first, so that this one is closed with the last owner.
     end: Mutex<Option<OwnedFd>>,
@@ -212,8 +211,7 @@ impl Session {
     /// Says that a person accepted changes of protected paths while commands run: these do not undo them. What a command
     /// may write by its `touches` is accepted by itself. Absolute paths.
     pub fn accept(&self, paths: impl IntoIterator<Item = PathBuf>) {
-        let accepted = paths.into_iter().map(|path| Accepted { path, at: SystemTime::now() });
-        self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner).extend(accepted);
+        self.0.accepted.accept(paths);
     }
 
     /// Ends all commands of the session; no other one begins. Their outcomes come as always.
@@ -244,15 +242,12 @@ impl Session {
     fn scope(&self, run: &Run) -> Result<RunScope, SandboxError> {
         let state = &self.0;
         self.require_open()?;
-        let mut accepted = state.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = SystemTime::now();
-        accepted.extend(run.walls.touches.iter().map(|path| Accepted { path: path.clone(), at }));
         Ok(RunScope {
             namespaces: self.namespaces().cloned(),
             input: None,
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
             accepted: Arc::clone(&state.accepted),
-            accepted_before: accepted.len(),
+            accepted_before: state.accepted.accept(run.walls.touches.iter().cloned()),
             caches: state.cache_places.clone(),
             told_once: Arc::clone(&state.told_once),
             held: vec![Box::new(state.folder.clone())],

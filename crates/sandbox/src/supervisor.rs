@@ -28,7 +28,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use std::{io, thread};
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -40,6 +40,7 @@ use workspace::protected::{NotTouchable, check_touch};
 use workspace::{RelativePath, never_touched};
 
 use crate::HELPER_ARGUMENT;
+use crate::accepted_paths::AcceptedPaths;
 use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors, send_descriptors};
 use crate::level::{Level, LevelReport};
@@ -49,7 +50,6 @@ use crate::output::{BoundedOutput, OutputStream};
 use crate::process_list::mark;
 use crate::protection::{OlderKernel, Protection, Protections};
 use crate::request::{HelperReport, HelperRequest, HelperTask, receive, send};
-use crate::running_commands::Accepted;
 use crate::walls::{Network, RootAccess, Walls};
 use conversation::{Conversation, Deadline, HelperFailure};
 use index_check::IndexStamps;
@@ -106,9 +106,9 @@ pub(crate) struct RunScope {
     pub(crate) input: Option<OwnedFd>,
     /// Ends of pipes that hang up when the command is to end.
     pub(crate) cancelled: Vec<OwnedFd>,
-    /// Paths that persons accepted during the session, and how many of them before this command.
-    pub(crate) accepted: Arc<Mutex<Vec<Accepted>>>,
-    pub(crate) accepted_before: usize,
+    /// Paths that persons accepted during the session, and the last of them before this command.
+    pub(crate) accepted: Arc<AcceptedPaths>,
+    pub(crate) accepted_before: u64,
     /// Package caches of the session.
     pub(crate) caches: Vec<CachePlace>,
     /// What the first command of the session that ends tells of it.
@@ -121,17 +121,6 @@ impl RunScope {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         let session = self.namespaces.iter().flat_map(|namespaces| namespaces.in_order());
         session.chain(self.input.iter().map(AsFd::as_fd)).collect()
-    }
-
-    /// Paths that were accepted until the command begins.
-    fn accepted_before(&self) -> Vec<Accepted> {
-        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        accepted[..self.accepted_before.min(accepted.len())].to_vec()
-    }
-
-    fn accepted_meanwhile(&self) -> Vec<PathBuf> {
-        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        accepted.iter().skip(self.accepted_before).map(|since| since.path.clone()).collect()
     }
 }
 
@@ -243,7 +232,7 @@ impl Sandbox {
         mut scope: RunScope,
         sink: Option<OutputSink>,
     ) -> Result<Outcome, SandboxError> {
-        let started = Instant::now();
+        let (started, began) = (Instant::now(), SystemTime::now());
         let mut walls = resolved(&run.walls)?;
         if !self.protections.has(Protection::Limits) {
             walls.limits.output = usize::MAX;
@@ -253,7 +242,7 @@ impl Sandbox {
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
         let until = Deadline { deadline, cancelled: &scope.cancelled };
         let without_a_start = || Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
-        let accepted = scope.accepted_before();
+        let accepted = scope.accepted.until(scope.accepted_before);
         let look = LookBefore::new(run.level, &walls, &run.quarantine, &accepted, || until.is_over());
         let mut look = match look {
             Err(_) if until.is_over() => return without_a_start(),
@@ -289,7 +278,8 @@ impl Sandbox {
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
-        request.walls.touches.extend(scope.accepted_meanwhile());
+        request.walls.touches.extend(scope.accepted.after(scope.accepted_before));
+        request.walls.touches.extend(look.running().written_since(began));
         let between = || {
             let differing = index_check::differing(self, &request, &indexes);
             (!differing.is_empty()).then_some(Notice::DiffersFromIndex(differing))

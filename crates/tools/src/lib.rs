@@ -37,6 +37,7 @@ pub use exec::{
     CommandScope, NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
+pub use sandbox::accept_file;
 pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -3,18 +3,19 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::ToolSpec;
-use loom::{Digest, NodeId, Seq, TreeId};
+use loom::{Digest, NodeId, Seq, ToolStatus, TreeId};
 use model::Cancel;
 use policy::{
-    CallFacts, Effect, LastingAnswers, PathAccess, Permission, SandboxLevel, SessionFacts, SessionType,
-    Verdict,
+    CallFacts, Effect, LastingAnswers, PathAccess, PathPlace, PathUse, Permission, SandboxLevel,
+    SessionFacts, SessionType, Verdict,
 };
 use serde_json::Value;
+use workspace::protected::{self, ProtectionMatch};
 use workspace::{RelativePath, Root, RootAccess};
 
 use crate::arguments::ArgumentSchema;
@@ -320,12 +321,7 @@ impl CheckedCall {
 
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
-        // What a file tool writes is not what a command did that runs beside it.
-        if let (Some(commands), Ok(workspace)) = (&self.scope.commands, self.scope.roots.place(".")) {
-            let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
-            let written = paths.filter(|path| path.access != PathAccess::Read);
-            commands.session.accept(written.map(|path| workspace.root.path().join(path.named())));
-        }
+        let accepted = self.protected_paths();
         let call = CallScope {
             scope: &self.scope,
             place,
@@ -337,7 +333,27 @@ impl CheckedCall {
             background: RefCell::default(),
         };
         let run = || self.tool.run(&call, self.arguments.clone());
-        beside_commands(&self.tool, (&call, &self.arguments), run)
+        let output = beside_commands(&self.tool, (&call, &self.arguments), run);
+        // What a file tool wrote is not what a command did that runs beside it.
+        if let Some(commands) = self.scope.commands.as_ref().filter(|_| output.status == ToolStatus::Ok) {
+            commands.session.accept(accepted);
+        }
+        output
+    }
+
+    /// Absolute paths of what it changes of the protected set; none where nothing runs commands.
+    fn protected_paths(&self) -> Vec<PathBuf> {
+        let (Some(_), Ok(workspace)) = (&self.scope.commands, self.scope.roots.place(".")) else {
+            return Vec::new();
+        };
+        let mut paths = self.tool.paths(&self.scope, &self.arguments);
+        paths.retain(|path| path.access != PathAccess::Read);
+        self.scope.judge_places(&mut paths);
+        let is_protected = |path: &&PathUse| {
+            matches!(path.place, PathPlace::Protected(_))
+                || !matches!(protected::touches(&path.path), ProtectionMatch::Nothing)
+        };
+        paths.iter().filter(is_protected).map(|path| workspace.root.path().join(path.named())).collect()
     }
 }
 

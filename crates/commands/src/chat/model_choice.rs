@@ -25,7 +25,6 @@ use crate::model_selection;
 use crate::profile::{self, Profile};
 use crate::results::slash::{ModelStatus, ThinkShown, ToolsShown};
 use crate::thinking;
-use crate::walls;
 use crate::workspaces;
 
 impl Conversation {
@@ -250,7 +249,9 @@ impl Conversation {
         // What the owner saw counts whatever it is from.
         let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
         let read = match root {
-            Some(root) => without_files_of_commands(&walls::records(app.runtime.home.root()), root, read),
+            Some(root) => {
+                without_files_of_commands(&agent::command_records(app.runtime.home.root()), root, read)
+            }
             None => read,
         };
         Arc::new(context::Bootstrap {

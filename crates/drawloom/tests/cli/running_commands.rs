@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::exec::world_with;
+use crate::exec::{exec, world_with};
 use crate::tools::{calls, chat};
 use crate::trust::said_in;
-use crate::world::{Run, World, text};
+use crate::world::{Run, World, piped, text};
 
 /// A command of the owner's in the project, which makes instructions and waits; once it did.
 fn making_instructions(world: &World) -> Child {
@@ -162,4 +162,37 @@ fn instructions_of_a_command_whose_program_was_stopped_and_killed_are_moved_away
     let project = text(&world.path("project"));
     let next = world.run(&["--workspace", &project, "sandbox", "--", "true"]);
     assert!(next.err.contains("AGENTS.md") && !world.path("project/AGENTS.md").exists(), "{next:?}");
+}
+
+/// A command of another session runs while the owner lets a file be written, which is new by then.
+#[test]
+fn what_a_person_lets_another_session_write_is_not_a_commands() {
+    for (line, stays) in [("true", true), ("echo evil > skills/one/SKILL.md; echo evil > AGENTS.md", false)] {
+        let wait = format!("touch made; until test -e go; do sleep 0.01; done; {line}");
+        let world = world_with(&[calls(&json!([exec(&wait)])), json!({"text": "Done."})], "");
+        let write =
+            |path: &str, text: &str| json!({"name": "write", "arguments": {"path": path, "content": text}});
+        let written =
+            calls(&json!([write("AGENTS.md", "ours\n"), write("skills/one/SKILL.md", "ours too\n")]));
+        world.write("other.jsonl", &format!("{written}\n{}\n", json!({"text": "Written."})));
+        let project = text(&world.path("project"));
+        let chat = |words: &[&str]| piped(&mut world.command(&[&["--workspace", &project], words].concat()));
+        let running = chat(&["chat", "-m", "Work."]);
+        wait_until("the command does not run", || world.path("project/made").exists());
+        let model = format!("script:{}", text(&world.home().join("other.jsonl")));
+        let writing = chat(&["--model", &model, "chat", "--session", "b", "--wait", "60", "-m", "Write it."]);
+        for path in ["AGENTS.md", "skills/one/SKILL.md"] {
+            let open = || world.json(&["approvals", "list"]).1["approvals"].as_array().unwrap().clone();
+            wait_until("nobody is asked", || !open().is_empty());
+            world.ok(&["approve", open()[0]["short_id"].as_str().unwrap()]);
+            wait_until("it is not written", || world.path("project").join(path).exists());
+        }
+        let written = writing.wait_with_output().unwrap();
+        assert!(written.status.success(), "{written:?}");
+        std::fs::write(world.path("project/go"), "").unwrap();
+        assert!(running.wait_with_output().unwrap().status.success());
+        for path in ["AGENTS.md", "skills/one/SKILL.md"] {
+            assert_eq!(world.path("project").join(path).exists(), stays, "{line}: {path}");
+        }
+    }
 }

@@ -7,11 +7,12 @@ use store::{
     CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
 };
 use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING};
+use workspace::protected::is_mounted;
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
 use crate::error::AgentError;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, command_records};
 
 /// Whether a tool writes texts: all that it is asked to, or nothing.
 pub(crate) fn writes_texts(tool: &str) -> bool {
@@ -107,6 +108,20 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
+    /// Says of a file that the walls hold, and that the call itself is about to write, that no command makes it that runs
+    /// meanwhile, in whichever process.
+    fn accept_beside_commands(&self, change: &PlannedChange<'_>) {
+        let path = change.path.as_path();
+        let FileContent::File { bytes, .. } = change.after else { return };
+        if !self.writes_texts || change.origin != BytesOrigin::Call || !path.ancestors().any(is_mounted) {
+            return;
+        }
+        let records = command_records(self.runtime.home.root());
+        if let Err(error) = tools::accept_file(&records, &change.root.join(path), bytes) {
+            tracing::warn!(%error, "a file that is written may be taken for that of a command");
+        }
+    }
+
     /// Whether the call itself changed anything.
     pub(crate) fn are_some(&self) -> bool {
         !self.recorded.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
@@ -176,7 +191,9 @@ impl ChangeRecorder for CallChanges {
             let why = format!("{what}: {error}");
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             why
-        })
+        })?;
+        changes.iter().for_each(|change| self.accept_beside_commands(change));
+        Ok(())
     }
 
     fn leave(&self, why: &str) {
