@@ -92,6 +92,10 @@ impl LookBefore {
     ) -> Vec<Notice> {
         let mut quarantine = Quarantine::new(quarantine);
         let mut notices = std::mem::take(&mut self.left_behind);
+        notices.extend(self.roots.give_modes_back().into_iter().map(|(root, other)| {
+            let root = root.display();
+            Notice::Lacks(format!("{root} has its mode again: a command set it to {other:03o}"))
+        }));
         notices.extend(self.snapshot.restore(walls, &self.roots, &mut quarantine));
         let after = ProtectedPaths::of(walls);
         // Before git is asked, which would wait at a pipe in place of its index.

@@ -26,6 +26,8 @@ use crate::walls::Walls;
 const LONGEST_PATH: usize = 3_800;
 /// What is told of a folder or file that nobody may open.
 const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: remove it, or give it rights";
+/// The same of the folder of commands itself.
+const CLOSED_ROOT: &str = "nobody may open it (mode 000): give its owner rights, as `chmod u+rwx` does";
 /// Folders that git makes in its own.
 const FOLDERS_OF_GIT: [&str; 16] = [
     "annex",
@@ -107,7 +109,8 @@ impl ProtectedPaths {
         }
         if let Some(UnlistedFolder { path, problem, .. }) = found.unlisted.first() {
             let problem = format!("what is protected in it cannot be found: {problem}");
-            return refused(path, problem);
+            let root = walls.writable_roots().find(|root| root == path && is_closed(path));
+            return refused(path, root.map_or(problem, |_| CLOSED_ROOT.to_owned()));
         }
         if let Some(path) = found.paths.iter().find(|path| is_closed(path)) {
             return refused(path, CLOSED.to_owned());

@@ -26,14 +26,31 @@ const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLL
 
 /// Writable roots and git folders of some walls, opened before the command begins.
 #[derive(Debug)]
-pub(crate) struct RootFolders(Vec<(PathBuf, OwnedFd)>);
+pub(crate) struct RootFolders {
+    tops: Vec<(PathBuf, OwnedFd)>,
+    /// Modes that the roots have, by number of their tops.
+    modes: Vec<u32>,
+}
 
 impl RootFolders {
     pub(crate) fn open(walls: &Walls) -> Self {
         let tops = walls.writable_roots().chain(walls.git_folders.iter().map(PathBuf::as_path));
         let opened =
             tops.filter_map(|top| Some((top.to_owned(), openat(CWD, top, PLACE, Mode::empty()).ok()?)));
-        Self(opened.collect())
+        let tops: Vec<_> = opened.collect();
+        let roots = tops.iter().filter(|(top, _)| walls.writable_roots().any(|root| root == top));
+        let modes = roots.map_while(|(_, place)| mode_of(place).ok()).collect();
+        Self { tops, modes }
+    }
+
+    /// Gives roots the modes back that they had: they are the folders of a command, and not in one. Returns those that had
+    /// another, with that.
+    pub(crate) fn give_modes_back(&self) -> Vec<(&Path, u32)> {
+        let given_back = self.tops.iter().zip(&self.modes).filter_map(|((top, place), mode)| {
+            let other = mode_of(place).ok().filter(|other| other != mode)?;
+            set_mode(place, *mode).ok().map(|()| (top.as_path(), other))
+        });
+        given_back.collect()
     }
 
     /// Folder above a path, and the path's name in it. Folders of this user that it may not enter are opened up.
@@ -85,7 +102,7 @@ impl RootFolders {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let tops = self.0.iter().filter(|(top, _)| parent.starts_with(top));
+        let tops = self.tops.iter().filter(|(top, _)| parent.starts_with(top));
         let (top, folder) = tops.max_by_key(|(top, _)| top.as_os_str().len()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "it lies below no folder that the command may write")
         })?;
@@ -106,11 +123,15 @@ fn entered(folder: OwnedFd) -> io::Result<OwnedFd> {
 /// # Errors
 /// If it is another user's, or a link.
 pub(crate) fn give_rights(place: impl AsFd, rights: u32) -> io::Result<u32> {
-    let mode = fstat(&place)?.st_mode & 0o7777;
+    let mode = mode_of(&place)?;
     if mode & rights != rights {
         set_mode(&place, mode | rights)?;
     }
     Ok(mode)
+}
+
+fn mode_of(place: impl AsFd) -> io::Result<u32> {
+    Ok(fstat(place)?.st_mode & 0o7777)
 }
 
 /// Sets the mode of a file or folder, as [`give_rights`].

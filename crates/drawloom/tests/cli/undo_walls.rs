@@ -2,16 +2,16 @@
 //! away.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use serde_json::json;
 
 use crate::exec::{exec, world};
 use crate::file_tools::say;
-use crate::tools::calls;
-use crate::world::{Run, World, piped, text};
+use crate::tools::{calls, nodes};
+use crate::world::{Run, World, lacks, piped, text};
 
 /// A turn in which the model runs a command.
 pub(crate) fn turn(world: &World, workspace: &Path, command: &str) {
@@ -100,4 +100,63 @@ fn a_hook_that_a_configuration_leads_to_is_given_back_only_where_it_is_seen() {
     let run = say(&world, "/undo --files");
     assert!(world.path("project/x").exists() && !world.path("project/tools/pre-commit").exists(), "{run:?}");
     assert!(format!("{}{}", run.out, run.err).contains("given back at a terminal"), "{run:?}");
+}
+
+#[test]
+fn a_command_that_closes_its_workspace_leaves_it_open() {
+    let world = world(&[]);
+    let project = world.path("project");
+    fs::set_permissions(&project, fs::Permissions::from_mode(0o750)).unwrap();
+    turn(&world, &project, "echo n > n; chmod 000 .");
+    assert_eq!(fs::metadata(&project).unwrap().mode() & 0o7777, 0o750);
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    assert!(told.contains("has its mode again: a command set it to 000"), "{told}");
+    turn(&world, &project, "cat n");
+    say(&world, "/undo --files");
+    assert!(!project.join("n").exists());
+    // Of one that was killed, the next one says what to do.
+    fs::set_permissions(&project, fs::Permissions::from_mode(0)).unwrap();
+    let closed = world.run(&["--workspace", &text(&project), "sandbox", "--", "true"]);
+    fs::set_permissions(&project, fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(closed.err.contains("chmod u+rwx") && !closed.err.contains("remove it"), "{closed:?}");
+}
+
+#[test]
+fn folders_that_hold_more_than_is_recorded_are_named_once() {
+    let world = world(&[]);
+    let project = world.path("project");
+    turn(&world, &project, &format!("mkdir -p {}", "d/".repeat(100)));
+    let back = say(&world, "/undo --files");
+    assert_eq!(back.err.matches("left as it is: d").count(), 1, "{back:?}");
+    assert!(project.join("d").exists());
+}
+
+#[test]
+fn a_hook_of_a_git_folder_is_not_said_to_be_written_otherwise() {
+    let world = world(&[]);
+    let shape =
+        "mkdir -p r/objects r/refs r/hooks; echo 'ref: refs/heads/m' > r/HEAD; echo x > r/hooks/post-commit";
+    turn(&world, &world.path("project"), &format!("{shape}; echo x > AGENTS.md"));
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    let moved: Vec<&str> = told.split("\\n").filter(|line| line.contains(" was moved to ")).collect();
+    assert_eq!(moved.len(), 2, "{told}");
+    for line in moved {
+        assert_eq!(line.contains("use write"), line.contains("AGENTS.md"), "{line}");
+    }
+}
+
+#[test]
+fn what_is_held_by_a_configuration_of_git_is_named() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = world(&[]);
+    let project = world.path("project");
+    for words in [&["init", "-q"][..], &["config", "core.hooksPath", ".gh"]] {
+        assert!(Command::new("git").args(words).current_dir(&project).status().unwrap().success());
+    }
+    fs::create_dir(project.join(".gh")).unwrap();
+    turn(&world, &project, "echo x > .gh/post-commit");
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    assert!(told.contains(".gh/post-commit is closed to commands"), "{told}");
 }
