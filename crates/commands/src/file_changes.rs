@@ -261,7 +261,12 @@ async fn bring_back(
             }
             Err(why) => {
                 not_made.extend(kept.get(&(path.root, path.path.clone())).copied().flatten());
-                done.left.push(LeftFile { path: named, why });
+                // It goes when what it holds has gone, and that is named.
+                let is_told =
+                    done.left.iter().any(|other| other.path != named && other.path.starts_with(&named));
+                if !(found.goes_as_folder() && is_told) {
+                    done.left.push(LeftFile { path: named, why });
+                }
             }
         }
     }

@@ -6,14 +6,27 @@ use std::path::{Path, PathBuf};
 
 use crate::git_shape::GitShape;
 use crate::path::RelativePath;
-use crate::protected::{Protection, ProtectionMatch, is_git_folder, touches};
+use crate::protected::{Protection, ProtectionMatch, is_git_folder, touches, touches_anywhere};
 
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Whether a path lies in a folder of git or in `.drawloom`.
+/// Whether no tool writes an absolute path, whoever allows it: it lies in a folder of git, whatever that is called, or in
+/// `.drawloom`, or is what a memory observed.
 pub fn lies_in_never(path: &Path) -> bool {
-    path.iter().filter_map(OsStr::to_str).any(|name| is_git_folder(name) || name == ".drawloom")
+    let below = path.strip_prefix("/").ok().and_then(|below| RelativePath::from_components(below).ok());
+    let is_named =
+        path.iter().filter_map(OsStr::to_str).any(|name| is_git_folder(name) || name == ".drawloom");
+    is_named
+        || below
+            .is_some_and(|below| touches_anywhere(&below) == ProtectionMatch::Protected(Protection::Never))
+        || path.ancestors().skip(1).any(|folder| shape_of(folder) != GitShape::Other)
+}
+
+fn shape_of(folder: &Path) -> GitShape {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    let has_file = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
+    GitShape::of(has, has_file)
 }
 
 /// Paths in a folder below a root that no command may write, whoever allows it: git folders, bare ones too, `.drawloom`
@@ -26,9 +39,7 @@ pub fn never_touched(root: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut folders = vec![folder.to_owned()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {
-        let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
-        let has_file = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|found| !found.is_dir());
-        if GitShape::of(has, has_file) != GitShape::Other {
+        if shape_of(&folder) != GitShape::Other {
             found.push(folder);
             continue;
         }

@@ -61,6 +61,11 @@ impl Found {
         }
     }
 
+    /// Whether it is a folder that goes.
+    pub(super) const fn goes_as_folder(&self) -> bool {
+        self.state.is_folder() && !self.target.is_folder()
+    }
+
     /// The changes of its path that are given back.
     pub(super) fn ids(&self, change: &PathChange) -> Vec<FileChangeId> {
         change.ids[self.first..].to_vec()

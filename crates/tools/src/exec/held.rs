@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use policy::{NamedFile, named_files};
-use workspace::protected::{self, NotTouchable};
-use workspace::{AllowedRoots, RootAccess, RootedPath};
+use workspace::protected::{self, NotTouchable, ProtectionMatch};
+use workspace::{AllowedRoots, ProtectedPlaces, RelativePath, Root, RootAccess, RootedPath};
 
 use crate::changes::line_name;
 
@@ -38,8 +38,9 @@ pub(super) fn note(
     let leads_elsewhere = |word: &&str| here.is_none() || word.starts_with(['/', '.']);
     let named = words.filter(leads_elsewhere).filter_map(|word| held(roots, directory, word));
     let paths: BTreeSet<PathBuf> = named.chain(here.clone()).chain(edited).collect();
+    let is_of_git = |path: &PathBuf| path.iter().any(|name| name == ".git");
     let (of_git, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        paths.iter().take(NAMED).partition(|path| path.iter().any(|name| name == ".git"));
+        paths.iter().take(NAMED).partition(|path| is_of_git(path) || leads_to(roots, path));
     let named = |paths: &[&PathBuf]| {
         paths.iter().map(|path| line_name(&path.display().to_string())).collect::<Vec<_>>()
     };
@@ -53,7 +54,7 @@ pub(super) fn note(
     }
     if !of_git.is_empty() {
         notes.push(format!(
-            "{} is closed to commands, as it names what git runs: that line is for the owner to run",
+            "{} is closed to commands, as it is or names what git runs: that line is for the owner to run",
             named(&of_git).join(", ")
         ));
     }
@@ -96,9 +97,23 @@ fn held(roots: &AllowedRoots, directory: &Path, word: &str) -> Option<PathBuf> {
         Err(NotTouchable::NotThere(holder)) => holder,
         // Below a mount as well: the lock of a configuration of git, a file that an editor writes beside.
         Err(NotTouchable::Never) if path.as_path().iter().any(|name| name == ".git") => path,
+        Err(NotTouchable::NotProtected) if is_led_to(root, &path) => path,
         Err(_) => return None,
     };
     Some(root.shown(&path))
+}
+
+/// Whether a path is protected by what leads to it alone, such as a configuration of git.
+fn is_led_to(root: &Root, path: &RelativePath) -> bool {
+    let places = ProtectedPlaces::beneath(root, &[path], &[]);
+    matches!(places.protection(path), ProtectionMatch::Protected(_))
+        && !matches!(protected::touches(path), ProtectionMatch::Protected(_))
+}
+
+/// The same of a path as tools are given it.
+fn leads_to(roots: &AllowedRoots, path: &Path) -> bool {
+    let place = path.to_str().and_then(|path| roots.place(path).ok());
+    place.is_some_and(|RootedPath { root, path }| is_led_to(root, &path))
 }
 
 #[cfg(test)]
