@@ -1,7 +1,7 @@
 //! Matching of an exec pattern's words against a command: strictly for an allow rule, generously for a deny rule.
 
 use crate::programs::{base_name, is_interpreter, is_launcher, launches};
-use crate::shell::{Lexer, SimpleCommand, UNREADABLE, Word};
+use crate::shell::{CommandLine, Lexer, SimpleCommand, UNREADABLE, Word};
 
 /// Answer of a generous match, from the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,17 @@ pub(crate) fn hits(pattern: &[String], more: bool, command: &SimpleCommand) -> M
     hits_within(pattern, more, command, 0)
 }
 
+/// Whether a line may start what a pattern says beside its commands: by a variable that names a program, or where commands
+/// of it are not known.
+pub(crate) fn hits_beside(pattern: &[String], more: bool, line: &CommandLine) -> Match {
+    hits_beside_within(pattern, more, line, 0)
+}
+
+fn hits_beside_within(pattern: &[String], more: bool, line: &CommandLine, depth: usize) -> Match {
+    let named = line.program_variables.iter().map(|word| hits_text(pattern, more, word, false, depth)).max();
+    named.unwrap_or(Match::No).max(if line.complete { Match::No } else { Match::Unknown })
+}
+
 fn hits_within(pattern: &[String], more: bool, command: &SimpleCommand, depth: usize) -> Match {
     let words = &command.words;
     let direct = hits_at(pattern, more, words);
@@ -58,10 +69,11 @@ fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usi
     if !word.known || UNREADABLE.contains(&word.text.as_str()) {
         return Match::Unknown;
     }
-    // The value of an option or a setting may be a program: `--to-command=rm`, `core.pager=rm`.
+    // The value of an option or a setting may be a program: `--to-command=rm`, `core.pager=rm`, `-Srm`.
     let text = word.text.as_str();
     let value = text.split_once('=').filter(|(name, _)| !name.contains(char::is_whitespace));
     let value = value.map_or(text, |(_, value)| value);
+    let value = pattern.first().and_then(|program| attached(value, base_name(program))).unwrap_or(value);
     if !text.contains(|c: char| c.is_whitespace() || "|&;<>()$`\\\"'".contains(c)) {
         let value = Word { text: value.to_owned(), known: true, bare: 0 };
         return hits_at(pattern, more, &[value]);
@@ -71,9 +83,17 @@ fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usi
     }
     let inner = Lexer::read(value, depth);
     let found = inner.commands.iter().map(|command| hits_within(pattern, more, command, depth + 1)).max();
-    let may =
-        code || !inner.complete || pattern.first().is_some_and(|program| names(value, base_name(program)));
-    found.unwrap_or(Match::No).max(if may { Match::Unknown } else { Match::No })
+    let beside = hits_beside_within(pattern, more, &inner, depth + 1);
+    let may = code || pattern.first().is_some_and(|program| names(value, base_name(program)));
+    found.unwrap_or(Match::No).max(beside).max(if may { Match::Unknown } else { Match::No })
+}
+
+/// A text that begins with a program and is attached to short options.
+fn attached<'t>(text: &'t str, program: &str) -> Option<&'t str> {
+    let first = text.split(char::is_whitespace).next().filter(|first| first.starts_with('-'))?;
+    let letters = first.strip_suffix(program)?.strip_prefix('-')?;
+    let is_group = !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_group.then(|| &text[1 + letters.len()..])
 }
 
 /// Whether a text names a program.
@@ -130,7 +150,6 @@ pub(crate) fn is_futile(pattern: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::CommandLine;
 
     fn pattern(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()

@@ -24,6 +24,7 @@
 //! the agent, and the sandbox is the wall.
 
 mod call;
+mod command_readers;
 mod decision;
 mod exec_match;
 mod lasting;

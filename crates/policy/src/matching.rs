@@ -125,9 +125,9 @@ impl<'a> CallView<'a> {
     pub(crate) fn hits(&self, pattern: &Pattern, item: Item<'_>) -> Match {
         match (pattern, item) {
             (Pattern::Exec { words, more }, Item::Command(command)) => {
-                exec_match::hits(words, *more, command).max(self.unread())
+                exec_match::hits(words, *more, command).max(self.hits_beside(words, *more))
             }
-            (Pattern::Exec { .. }, Item::Effect(Effect::Exec)) => self.unread(),
+            (Pattern::Exec { words, more }, Item::Effect(Effect::Exec)) => self.hits_beside(words, *more),
             (Pattern::Exec { .. }, _) => Match::No,
             (Pattern::Tool { server, name, limit }, _) => {
                 if self.is_named(server.as_deref(), name) {
@@ -146,10 +146,9 @@ impl<'a> CallView<'a> {
         }
     }
 
-    /// What is known of commands that were not found.
-    fn unread(&self) -> Match {
-        let incomplete = self.line.as_ref().is_some_and(|line| !line.complete);
-        if incomplete { Match::Unknown } else { Match::No }
+    /// Whether a command that was not found may be what words say.
+    fn hits_beside(&self, words: &[String], more: bool) -> Match {
+        self.line.as_ref().map_or(Match::No, |line| exec_match::hits_beside(words, more, line))
     }
 
     fn hits_limit(&self, limit: Option<&Limit>, item: Item<'_>) -> Match {

@@ -7,6 +7,7 @@
 const LAUNCHERS: &[&str] = &[
     // Shells, and what a shell does itself.
     "sh",
+    "rbash",
     "ash",
     "bash",
     "dash",
@@ -51,6 +52,16 @@ const LAUNCHERS: &[&str] = &[
     "stdbuf",
     "setsid",
     "setarch",
+    "i386",
+    "linux32",
+    "linux64",
+    "uname26",
+    "x86_64",
+    "setpriv",
+    "choom",
+    "numactl",
+    "fakeroot",
+    "xvfb-run",
     "chroot",
     "unshare",
     "nsenter",
@@ -78,6 +89,10 @@ const LAUNCHERS: &[&str] = &[
     "firejail",
     "proot",
     "ld",
+    "ld.so",
+    "ld-linux.so",
+    "ld-musl-x86_64.so",
+    "ld-musl-aarch64.so",
     "ld-linux-x86-64.so",
     "ld-linux-aarch64.so",
     "git-shell",
@@ -233,6 +248,14 @@ const PARTIAL: &[PartialLauncher] = &[
         ],
     },
     PartialLauncher { program: "fd", subcommands: &[], options: &["-x", "-X", "--exec", "--exec-batch"] },
+    PartialLauncher { program: "split", subcommands: &[], options: &["--filter"] },
+    PartialLauncher { program: "ip", subcommands: &["netns", "vrf"], options: &["-b", "-batch"] },
+    PartialLauncher { program: "direnv", subcommands: &["exec"], options: &[] },
+    PartialLauncher { program: "mapfile", subcommands: &[], options: &["-C"] },
+    PartialLauncher { program: "readarray", subcommands: &[], options: &["-C"] },
+    PartialLauncher { program: "compgen", subcommands: &[], options: &["-C", "-F"] },
+    PartialLauncher { program: "complete", subcommands: &[], options: &["-C", "-F"] },
+    PartialLauncher { program: "bind", subcommands: &[], options: &["-x"] },
     PartialLauncher { program: "rg", subcommands: &[], options: &["--pre", "--hostname-bin"] },
     PartialLauncher { program: "sort", subcommands: &[], options: &["--compress-program", "-o", "--output"] },
     PartialLauncher {
@@ -281,8 +304,18 @@ const GROUPED: &[(&str, &str, &[char])] = &[
     ("git", "clone", &['c', 'u']),
     ("git", "grep", &['O']),
     ("git", "rebase", &['x']),
+    ("mapfile", "", &['C']),
+    ("readarray", "", &['C']),
     ("tar", "", &['F', 'I']),
 ];
+
+/// Variables from which a program takes another one, by the end of their name.
+const PROGRAM_VARIABLES: &[&str] =
+    &["ASKPASS", "BROWSER", "EDITOR", "PAGER", "SSH", "VISUAL", "_COMMAND", "_DIFF", "_RUNNER", "_WRAPPER"];
+
+/// Variables in which a shell or another program finds one, whose name no other ends like.
+const PROGRAM_VARIABLES_ALONE: &[&str] =
+    &["BASH_ENV", "ENV", "LESSCLOSE", "LESSOPEN", "PS1", "PS4", "TAR_OPTIONS"];
 
 /// Name of a program without its folder.
 pub(crate) fn base_name(word: &str) -> &str {
@@ -300,10 +333,15 @@ pub(crate) fn is_interpreter(word: &str) -> bool {
 }
 
 /// Whether a program is one of a table, also with a version: `python3.12`, `ld-linux-x86-64.so.2`.
-fn is_among(table: &[&str], word: &str) -> bool {
+pub(crate) fn is_among(table: &[&str], word: &str) -> bool {
     let name = base_name(word);
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     table.contains(&name) || (!unversioned.is_empty() && table.contains(&unversioned))
+}
+
+/// Whether a program may be taken from a variable.
+pub(crate) fn is_program_variable(name: &str) -> bool {
+    PROGRAM_VARIABLES.iter().any(|end| name.ends_with(end)) || PROGRAM_VARIABLES_ALONE.contains(&name)
 }
 
 /// Whether a command runs a program that its arguments name, so that no prefix of it can stand for all of it.

@@ -75,6 +75,10 @@ pub(crate) struct CommandLine {
     pub(crate) redirections: Vec<Redirection>,
     /// Whether a variable is set before a command, by whatever name.
     pub(crate) assigns: bool,
+    /// Assignments of variables from which a program may take another one.
+    pub(crate) program_variables: Vec<Word>,
+    /// First of the commands that may get their input from another one, or from a text of the line.
+    pub(crate) fed: Option<usize>,
     pub(crate) obstacles: Vec<Obstacle>,
     /// Whether all commands that may run are among `commands`.
     pub(crate) complete: bool,

@@ -1,13 +1,18 @@
 //! Lexer of command lines: operators, redirections and what else a line may hold; words are read in `words`.
 
+use crate::command_readers::reads_commands;
+use crate::programs::is_program_variable;
+
 use super::{CommandLine, MAX_LINE, Obstacle, Redirection, SimpleCommand, Word};
 
 /// Deepest nesting of substitutions and groups that is read.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// Keywords after which a command begins.
-const KEYWORDS: &[&str] =
-    &["!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "esac"];
+/// Keywords after which a command begins, and the options of `time`.
+const KEYWORDS: &[&str] = &[
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "-p", "--",
+    "esac",
+];
 
 /// Words after which a line is not read for certain: patterns whose bracket closes nothing, bodies in other places, and
 /// names that come to mean something else.
@@ -48,6 +53,8 @@ impl Lexer {
             commands: Vec::new(),
             redirections: Vec::new(),
             assigns: false,
+            program_variables: Vec::new(),
+            fed: None,
             obstacles: Vec::new(),
             complete: true,
         };
@@ -61,6 +68,10 @@ impl Lexer {
             lexer.note(Obstacle::Control);
         }
         lexer.list(None);
+        let fed = lexer.line.fed.and_then(|first| lexer.line.commands.get(first..)).unwrap_or_default();
+        if fed.iter().any(|command| reads_commands(command, depth)) {
+            lexer.line.complete = false;
+        }
         lexer.line
     }
 
@@ -68,6 +79,11 @@ impl Lexer {
         if !self.line.obstacles.contains(&obstacle) {
             self.line.obstacles.push(obstacle);
         }
+    }
+
+    /// Notes that commands, from a place on, may get their input from another one or from a text of the line.
+    fn feed_from(&mut self, first: usize) {
+        self.line.fed = Some(self.line.fed.map_or(first, |before| before.min(first)));
     }
 
     /// Notes that commands may be missing.
@@ -146,7 +162,14 @@ impl Lexer {
         self.at += 1;
         match (c, self.peek()) {
             ('&', _) => self.note(Obstacle::Background),
-            (';', Some(';' | '&')) | ('|', Some('&')) => {
+            ('|', next) => {
+                self.feed_from(self.line.commands.len());
+                if next == Some('&') {
+                    self.at += 1;
+                    self.note(Obstacle::Compound);
+                }
+            }
+            (';', Some(';' | '&')) => {
                 self.at += 1;
                 self.note(Obstacle::Compound);
             }
@@ -176,9 +199,14 @@ impl Lexer {
     /// Reads a text that is itself a line.
     pub(super) fn inner(&mut self, text: &str) {
         let inner = Self::read(text, self.depth + 1);
+        let before = self.line.commands.len();
         self.line.commands.extend(inner.commands);
         self.line.redirections.extend(inner.redirections);
         self.line.assigns |= inner.assigns;
+        self.line.program_variables.extend(inner.program_variables);
+        if let Some(first) = inner.fed {
+            self.feed_from(before + first);
+        }
         self.line.complete &= inner.complete;
         inner.obstacles.into_iter().for_each(|obstacle| self.note(obstacle));
     }
@@ -195,6 +223,9 @@ impl Lexer {
         };
         if assigns.is_some_and(|name| !HARMLESS.contains(&name)) {
             self.note(Obstacle::Assignment);
+        }
+        if assigns.is_some_and(is_program_variable) {
+            self.line.program_variables.push(word.clone());
         }
         if command.words.is_empty() {
             if assigns.is_some() {
@@ -216,6 +247,7 @@ impl Lexer {
     fn redirection(&mut self, command: &mut SimpleCommand) {
         if self.take("<(") || self.take(">(") {
             self.note(Obstacle::Substitution);
+            self.feed_from(self.line.commands.len());
             self.nested();
             command.words.push(Word { text: String::new(), known: false, bare: 0 });
             return;
@@ -237,6 +269,8 @@ impl Lexer {
         if document {
             self.note(Obstacle::HereDocument);
             self.line.complete &= target.known;
+            // It may stand behind a group of commands.
+            self.feed_from(0);
             self.inner(&target.text);
         } else if target.text.is_empty() && target.known {
             self.give_up(Obstacle::Unbalanced);
