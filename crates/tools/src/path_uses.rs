@@ -16,6 +16,16 @@ pub(crate) fn path_use(root: &Root, path: RelativePath, access: PathAccess) -> P
     PathUse { path, further_root: further_root(root), access, place }
 }
 
+/// A path that is read, and the one below a root that links on its way lead to, if that is another. It blocks.
+pub(crate) fn read_paths(roots: &AllowedRoots, named: PathUse) -> Vec<PathUse> {
+    let root = roots.all().find(|root| further_root(root) == named.further_root);
+    let resolved = root.and_then(|root| root.path().join(named.path.as_path()).canonicalize().ok());
+    let place = resolved.as_ref().and_then(|path| roots.place(path.to_str()?).ok());
+    let resolved = place.map(|place| path_use(place.root, place.path, PathAccess::Read));
+    let other = resolved.filter(|resolved| *resolved != named);
+    [named].into_iter().chain(other).collect()
+}
+
 /// Canonical path of a further root; none of the workspace.
 pub(crate) fn further_root(root: &Root) -> Option<PathBuf> {
     root.is_further().then(|| root.path().to_owned())

@@ -208,7 +208,8 @@ impl Tool {
     ) -> Self {
         let paths = |scope: &ToolScope, arguments: &Value| {
             let path = arguments.get("path").and_then(Value::as_str);
-            path.and_then(|path| scope.path_use(path, PathAccess::Read)).into_iter().collect()
+            let named = path.and_then(|path| scope.path_use(path, PathAccess::Read));
+            named.map_or_else(Vec::new, |named| path_uses::read_paths(&scope.roots, named))
         };
         Self {
             spec: spec::<A>(name, description),

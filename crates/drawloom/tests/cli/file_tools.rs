@@ -361,6 +361,27 @@ fn what_the_session_wrote_in_an_earlier_turn_is_written_over_unless_somebody_cha
 }
 
 #[test]
+fn a_rule_on_reading_holds_behind_a_link() {
+    for (rule, is_read) in
+        [("read path=docs/**", false), ("read path=dl/**", false), ("read path=other/**", true)]
+    {
+        let read = json!({"name": "read", "arguments": {"path": "dl/a.md"}});
+        let rules = format!("[[policy.rules]]\ndecision = \"deny\"\ntool = [\"{rule}\"]\n");
+        let world = writing(&[calls(&json!([read])), json!({"text": "Done."})], &rules);
+        let project = world.path("project");
+        fs::create_dir(project.join("docs")).unwrap();
+        fs::write(project.join("docs/a.md"), "confidential\n").unwrap();
+        symlink("docs", project.join("dl")).unwrap();
+        let (code, said) = chat(&world, "Read it.");
+        assert_eq!(code, Some(0), "{said}");
+        let denied = said["denied"].as_array().unwrap();
+        assert_eq!(denied.is_empty(), is_read, "{rule}: {said}");
+        let (_, shown) = world.json(&["tree", "show", said["tree"].as_str().unwrap(), "--all"]);
+        assert_eq!(shown.to_string().contains("confidential"), is_read, "{rule}: {shown}");
+    }
+}
+
+#[test]
 fn a_miss_quotes_no_file_that_a_rule_keeps_from_being_read() {
     let edit =
         json!({"name": "edit", "arguments": {"path": "c.txt", "old": "confidential line 6x", "new": "y"}});
