@@ -227,6 +227,11 @@ impl CheckedCall {
         self.tool.only_reads(&self.scope, &self.arguments)
     }
 
+    /// Whether it only looks at a command that runs: the next look may say something else.
+    pub fn looks_at_a_command(&self) -> bool {
+        self.tool.steers_commands() && self.only_reads()
+    }
+
     /// Why it is refused in plan mode whatever policy says: it would reach a command that may write. It blocks.
     pub fn plan_mode_refusal(&self) -> Option<String> {
         self.tool.plan_mode_refusal(&self.scope, &self.arguments).filter(|_| self.plan_mode)

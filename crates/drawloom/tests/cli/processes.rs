@@ -77,6 +77,12 @@ fn in_plan_mode_a_process_that_may_write_takes_no_input_and_is_looked_at_and_end
 }
 
 #[test]
+fn looks_at_a_process_are_not_the_same_call_again() {
+    let look = || calls(&json!([process(&json!({"process": 1}))]));
+    turn(&[calls(&json!([background("sleep 60")])), look(), look(), look(), look(), done(&["runs"])]);
+}
+
+#[test]
 fn calls_on_one_process_in_one_reply_run_one_after_another() {
     let world = turn(&[
         calls(&json!([background("while read line; do sleep 0.2; echo got $line; done")])),

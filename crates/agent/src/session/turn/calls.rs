@@ -229,7 +229,9 @@ impl Turn<'_> {
                 self.keep_ended(results, running, limits).await?;
                 limits.require(self.runtime, asker).await?;
             }
-            limits.count(&asked.tool, &asked.arguments);
+            if !checked.as_ref().is_ok_and(CheckedCall::looks_at_a_command) {
+                limits.count(&asked.tool, &asked.arguments);
+            }
             let effects = checked.as_ref().map_or_else(|_| Vec::new(), |call| call.effects().to_vec());
             self.log.push(asked.event(answer, effects));
             let checked = match checked {
