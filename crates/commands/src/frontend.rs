@@ -179,8 +179,20 @@ pub(crate) struct Progress {
     bytes: HashMap<NodeId, u64>,
     /// Requests without an answer: the nodes it becomes, the model, and the tokens that were sent.
     awaited: Vec<(Vec<NodeId>, String, RequestTokens)>,
-    /// Calls without a result: the answer, which of its calls, and the tool.
-    calls: Vec<((NodeId, u32), String)>,
+    /// Calls without a result.
+    calls: Vec<ShownCall>,
+    /// The call that was shown last, or whose result was.
+    last: Option<(NodeId, u32)>,
+}
+
+/// A call whose result is to come.
+#[derive(Debug)]
+struct ShownCall {
+    /// The answer that holds it, and which of its calls it is.
+    id: (NodeId, u32),
+    tool: String,
+    /// The call in one line.
+    name: String,
 }
 
 impl Progress {
@@ -189,6 +201,13 @@ impl Progress {
         self.awaited.retain(|(awaited, ..)| !nodes.iter().any(|node| awaited.contains(node)));
         let (_, model, tokens) = self.awaited.first()?;
         Some((model.clone(), *tokens))
+    }
+
+    /// A call has its result. Returns the line that names it where another call or its result was shown last.
+    fn named_result(&mut self, id: (NodeId, u32)) -> Option<String> {
+        let at = self.calls.iter().position(|call| call.id == id)?;
+        let call = self.calls.remove(at);
+        (self.last.replace(id) != Some(id)).then(|| format!("{}:", call.name))
     }
 
     /// Takes a delta in. Returns how many bytes before it never came: who reads too slowly is left behind
@@ -257,18 +276,25 @@ impl Shown {
             }
             SessionEvent::Notice { text } => self.frontend.note(text),
             SessionEvent::Call { answer, number, tool, arguments, .. } => {
-                self.progress().calls.push(((*answer, *number), tool.clone()));
                 let given: Value =
                     serde_json::from_str(arguments).unwrap_or_else(|_| arguments.clone().into());
+                let lines = call_lines(tool, &given);
+                {
+                    let (id, name) = ((*answer, *number), name_of(&lines));
+                    let mut progress = self.progress();
+                    progress.last = Some(id);
+                    progress.calls.push(ShownCall { id, tool: tool.clone(), name });
+                }
                 if let Some(plan) = Plan::of_call(tool, &given) {
                     return self.frontend.note(&format!("plan: {}", plan.in_short()));
                 }
-                call_lines(tool, &given).iter().for_each(|line| self.frontend.note(line));
+                lines.iter().for_each(|line| self.frontend.note(line));
                 self.runs();
             }
             SessionEvent::Result { answer, number, lines, .. } => {
-                self.progress().calls.retain(|(call, _)| *call != (*answer, *number));
+                let name = self.progress().named_result((*answer, *number));
                 self.frontend.arrived();
+                name.filter(|_| !lines.is_empty()).iter().for_each(|name| self.frontend.note(name));
                 lines.iter().for_each(|line| self.frontend.note(&format!("  {}", explicit(line))));
                 self.runs();
             }
@@ -295,7 +321,7 @@ impl Shown {
 
     /// Shows which tool runs, if one does.
     fn runs(&self) {
-        let running = self.progress().calls.first().map(|(_, tool)| tool.clone());
+        let running = self.progress().calls.first().map(|call| call.tool.clone());
         if let Some(tool) = running {
             self.frontend.runs(&tool);
         }
@@ -331,6 +357,13 @@ impl Shown {
             }
         });
     }
+}
+
+/// A call in one line, of the lines that show it: of a command its first line, too.
+fn name_of(lines: &[String]) -> String {
+    let mut lines = lines.iter();
+    let first = lines.next().map_or("", |line| line.strip_prefix("calls ").unwrap_or(line));
+    lines.next().map_or_else(|| first.to_owned(), |line| format!("{first} {}", line.trim_start()))
 }
 
 /// The command that answers a question in another process, with how long its answer may hold.

@@ -14,6 +14,30 @@ fn shown(world: &World, more: &[&str]) -> String {
 }
 
 #[test]
+fn what_comes_of_a_call_stands_under_its_name() {
+    let read = |path: &str| json!({"name": "read", "arguments": {"path": path}});
+    let names = ["a.txt", "b.txt", "c.txt", "d.txt"];
+    let world = world(&[
+        calls(&json!(names.map(read))),
+        calls(&json!([exec("echo alone")])),
+        json!({"text": "Done."}),
+    ]);
+    for name in names {
+        std::fs::write(world.path("project").join(name), format!("this is {name}\n")).unwrap();
+    }
+    let project = world.path("project");
+    let told = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Read them."]).err;
+    for name in names {
+        let lines: Vec<&str> = told.lines().collect();
+        let result = lines.iter().position(|line| line.ends_with(&format!("this is {name}"))).unwrap();
+        let header = lines[..result].iter().rfind(|line| !line.starts_with("  ")).unwrap();
+        assert!(header.contains(name), "{name}: {told}");
+    }
+    // A call that is alone is not named again.
+    assert!(told.contains("calls exec\n  $ echo alone\n  exit 0"), "{told}");
+}
+
+#[test]
 fn calls_stand_beneath_the_answer_that_holds_them() {
     let long = format!("true\n{}printf 'out\\n%.0s' 1 2 3\n", "# step\n".repeat(7));
     let content = "One.\n".repeat(90);
