@@ -54,6 +54,11 @@ pub fn tool_names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<Strin
     chat::tools::names(configured)
 }
 
+/// Whether a name is that of a tool of the program.
+pub fn is_tool(name: &str) -> bool {
+    chat::tools::is_taken(name)
+}
+
 /// Why the tools of an agent do not name this one: it comes with a permission. None of one that is named.
 pub fn why_not_named(agent: &str, tool: &str) -> Option<String> {
     let key = chat::tools::permission(tool)?;

@@ -236,9 +236,6 @@ impl ConfiguredTool {
                 "tools.{name}.effects names net: name the hosts it reaches in tools.{name}.net"
             ));
         }
-        if super::chat::tools::is_taken(name) {
-            return Err(format!("tools.{name} has the name of a tool that is there: choose another one"));
-        }
         let schema = match &self.schema {
             None => json!({"type": "object"}),
             Some(schema) => serde_json::from_str(schema)

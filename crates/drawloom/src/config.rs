@@ -6,6 +6,7 @@
 
 mod commands;
 mod file;
+mod fitting;
 mod keys;
 mod kind;
 pub(crate) mod last_good;

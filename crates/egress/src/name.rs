@@ -59,7 +59,12 @@ pub(crate) fn written(text: &str) -> Option<(HostPort, bool)> {
     let has_user = !url.username().is_empty() || url.password().is_some();
     let is_bare = url.path() == "/" && !has_user && url.query().is_none() && url.fragment().is_none();
     // No server listens at port 0.
-    Some((HostPort::of(&url).filter(|place| is_bare && place.port != 0)?, has_port))
+    let place = HostPort::of(&url).filter(|place| is_bare && place.port != 0)?;
+    // An address may have characters that no name has, as `*`.
+    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+    // Who reads addresses passes over line ends and tabs.
+    let is_plain = place.host.chars().all(is_host) && !text.contains(char::is_control);
+    is_plain.then_some((place, has_port))
 }
 
 impl fmt::Display for HostPort {

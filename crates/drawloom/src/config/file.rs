@@ -11,8 +11,8 @@ pub(crate) use store::home::{CONFIG, KEYS};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::keys;
 use super::policy::{configured_tools, holds_rules, known_rules};
+use super::{fitting, keys};
 
 /// A longer file is not read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -178,6 +178,8 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
         });
         match judged {
             Ok(()) => held.values.push((path, value)),
+            // A section has one problem, and not one a key.
+            Err((what, _)) if held.problems.iter().any(|other| other.what == what) => {}
             Err((what, hint)) => held.problems.push(problem(Some(path), what, hint)),
         }
     }
@@ -227,8 +229,7 @@ fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, 
     if is_absent(value) {
         return Ok(());
     }
-    // The value is not repeated: it may be a key in the wrong place.
-    key.kind.check(value).map_err(|wanted| (format!("{shown} does not fit"), format!("it takes {wanted}")))
+    fitting::check(path, key, value)
 }
 
 #[cfg(test)]

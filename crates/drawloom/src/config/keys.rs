@@ -113,6 +113,16 @@ fn nearest(path: &str) -> Option<String> {
 
 /// What to do about a key that is not there.
 pub(crate) fn hint_for_unknown(path: &str) -> String {
+    let mut names = segments(path);
+    if let [section, name, ..] = &mut names[..]
+        && !is_name(name)
+    {
+        let is_odd = std::mem::replace(name, "x".to_owned());
+        let section = section.clone();
+        if !is_odd.is_empty() && find(&join(&names)).is_some() {
+            return format!("the name in [{section}.NAME] has letters, digits, `_` and `-` alone");
+        }
+    }
     if let Some(meant) = nearest(path) {
         return format!("did you mean {meant}?");
     }

@@ -118,7 +118,10 @@ impl Kind {
             Self::Whole(from, to) if *to >= i64::from(u32::MAX) => format!("a whole number from {from}"),
             Self::Whole(from, to) => format!("a whole number from {from} to {to}"),
             Self::Number(from, to) => format!("a number from {from} to {to}"),
-            Self::Bytes(_, u64::MAX) => "a size such as \"256 MiB\", or bytes".to_owned(),
+            Self::Bytes(0, u64::MAX) => "a size such as \"256 MiB\", or bytes".to_owned(),
+            Self::Bytes(from, u64::MAX) => {
+                format!("a size such as \"256 MiB\", or bytes, from {}", size(*from))
+            }
             Self::Bytes(from, to) => {
                 format!("a size such as \"256 KiB\", or bytes, from {} to {}", size(*from), size(*to))
             }

@@ -10,6 +10,7 @@ use text::terminal::one_line;
 use toml::{Table, Value};
 
 use super::file::{self, CONFIG, KEYS, ParsedFile, Problem, SecretRule};
+use super::fitting;
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
@@ -279,12 +280,9 @@ fn variables(environment: impl Iterator<Item = (OsString, OsString)>, known: &[S
         if value.is_empty() {
             continue;
         }
-        match key.kind.read(value) {
+        match fitting::read(&path, key, value) {
             Ok(value) => held.values.push((path, value)),
-            Err(wanted) => {
-                let (what, hint) = (format!("{path} does not fit"), format!("it takes {wanted}"));
-                held.problems.push(problem(Some(path), what, hint));
-            }
+            Err((what, hint)) => held.problems.push(problem(Some(path), what, hint)),
         }
     }
     held

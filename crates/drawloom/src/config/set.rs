@@ -11,6 +11,7 @@ use text::terminal::one_line;
 use toml_edit::{DocumentMut, Item, RawString, Table, Value};
 
 use super::file::{self, CONFIG, KEYS, SecretRule};
+use super::fitting;
 use super::keys::{self, Key};
 use super::path::{normal, segments};
 
@@ -21,9 +22,7 @@ use super::path::{normal, segments};
 pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Problem>, CommandError> {
     let path = &*normal(path);
     let key = keys::find(path).ok_or_else(|| unknown(path))?;
-    let value = key.kind.read(written).map_err(|wanted| {
-        CommandError::usage(format!("{path} does not fit"), format!("it takes {wanted}"))
-    })?;
+    let value = fitting::read(path, key, written).map_err(|(what, hint)| CommandError::usage(what, hint))?;
     change(home, (path, key), Some(&value))
 }
 

@@ -71,3 +71,56 @@ fn plan_mode_is_on_where_the_settings_are_not_known() {
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
 }
+
+#[test]
+fn a_value_without_effect_is_refused_by_set_and_in_the_file() {
+    for (key, values, said) in [
+        (
+            "exec.dependency_folders",
+            &["\"\"", "\".\"", "\"..\"", "\"*\"", "\"/\"", "\"a/b\"", "\".git\""][..],
+            "it takes names of folders",
+        ),
+        (
+            "web.private_hosts",
+            &["\"*\"", "\"*:80\"", "\"0.0.0.0/0\"", "\"host\"", "\"h:99999\""],
+            "is no HOST:PORT",
+        ),
+        ("limits.kept_files", &["0"], "or bytes, from 1 KiB"),
+        (
+            "tools.exec.command",
+            &["\"echo\""],
+            "tools.exec has the name of a tool that is there: choose another one",
+        ),
+        (
+            "tools.\"a b\".command",
+            &["\"echo\""],
+            "the name in [tools.NAME] has letters, digits, `_` and `-` alone",
+        ),
+    ] {
+        for value in values {
+            let is_list = key.contains("folders") || key.contains("hosts");
+            let value = if is_list { format!("[{value}]") } else { (*value).to_owned() };
+            let world = World::new();
+            let set = world.run(&["config", "set", key, &value]);
+            assert!(set.code == Some(2) && set.err.contains(said), "{key} {value}: {set:?}");
+            let (section, last) = key.rsplit_once('.').unwrap();
+            world.write("config.toml", &format!("[{section}]\n{last} = {value}\n"));
+            let checked = world.run(&["config", "check"]);
+            assert!(checked.code == Some(1) && checked.out.contains(said), "{key} {value}: {checked:?}");
+            let chat = world.run(&["--model", "script:echo", "ask", "hi"]);
+            assert!(chat.code == Some(2) && chat.err.contains(said), "{key} {value}: {chat:?}");
+        }
+    }
+    let world = World::new();
+    world.write("config.toml", "[tools.exec]\ncommand = \"x\"\ndescription = \"d\"\n");
+    world.ok(&["config", "unset", "tools.exec"]);
+    world.ok(&["config", "check"]);
+    for (key, value) in [
+        ("exec.dependency_folders", "[\"elm-stuff\", \"deps\"]"),
+        ("web.private_hosts", "[\"localhost:8080\", \"[::1]:80\", \"my_box:80\"]"),
+        ("limits.kept_files", "1 MiB"),
+        ("tools.a-b.command", "echo"),
+    ] {
+        world.ok(&["config", "set", key, value]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Values that fit the kind of their key and are refused all the same: they would have no effect, or break what reads them.
+
+use egress::HostPort;
+use text::terminal::one_line;
+use toml::Value;
+
+use super::keys::Key;
+use super::path::segments;
+
+/// What is wrong with a value, and what to do about it.
+type Misfit = (String, String);
+
+/// Refuses a value that a key does not take.
+pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> {
+    // The value is not repeated: it may be a key in the wrong place.
+    key.kind.check(value).map_err(|wanted| misfit(path, &format!("it takes {wanted}")))?;
+    if let [section, name, _] = &segments(path)[..]
+        && section == "tools"
+        && commands::is_tool(name)
+    {
+        let what = format!("tools.{name} has the name of a tool that is there");
+        return Err((
+            what,
+            format!("choose another one; `drawloom config unset tools.{name}` takes this one out"),
+        ));
+    }
+    let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    match path {
+        "exec.dependency_folders" => match texts.into_iter().find(|name| !is_folder_name(name)) {
+            Some(_) => Err(misfit(
+                path,
+                "it takes names of folders, as node_modules: no path, no pattern and not .git",
+            )),
+            None => Ok(()),
+        },
+        "web.private_hosts" => texts
+            .map(|host| host.parse::<HostPort>().map(drop))
+            .collect::<Result<_, _>>()
+            .map_err(|why| misfit(path, &why)),
+        _ => Ok(()),
+    }
+}
+
+/// The value of a key that was written on a command line or in the environment.
+pub(super) fn read(path: &str, key: &Key, written: &str) -> Result<Value, Misfit> {
+    let value = key.kind.read(written).map_err(|wanted| misfit(path, &format!("it takes {wanted}")))?;
+    check(path, key, &value).map(|()| value)
+}
+
+fn misfit(path: &str, why: &str) -> Misfit {
+    (format!("{} does not fit", one_line(path)), one_line(why).into_owned())
+}
+
+/// Whether a folder below a workspace can be called so and hold packages: git folders are protected by any name.
+fn is_folder_name(name: &str) -> bool {
+    let is_git = name.eq_ignore_ascii_case(".git");
+    !matches!(name, "" | "." | "..") && !is_git && !name.contains(['/', '*', '?', '[', '\0'])
+}
