@@ -185,7 +185,15 @@ fn to_stderr_in(color: &str, line: &str) {
 /// When they could not be written for any other reason: a full disk must not look like success.
 pub(crate) fn bytes(body: &[u8]) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
-    match out.write_all(body).and_then(|()| out.flush()) {
+    unless_read_enough(out.write_all(body).and_then(|()| out.flush()))
+}
+
+/// What came of writing to standard output.
+///
+/// # Errors
+/// As of [`bytes`].
+pub(crate) fn unless_read_enough(written: io::Result<()>) -> Result<(), CommandError> {
+    match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CommandError::new(
             "output",
             6,

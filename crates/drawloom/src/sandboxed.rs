@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
 
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
@@ -23,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use workspace::lies_in_never;
 
 use crate::interrupt;
+use crate::output;
 use crate::paths::InvocationPaths;
 
 /// Exit code of a command whose time was over, and of one that went over a limit; as `timeout` has it.
@@ -58,7 +60,8 @@ pub(crate) fn run(
         let _within = runtime.enter();
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
-    let sink = (!json).then(printing);
+    let (broke, breaks) = mpsc::sync_channel(1);
+    let sink = (!json).then(|| printing(broke));
     let ended = Cell::new(None);
     let go = || {
         let mut running = match piped_input().map_err(SandboxError::Start)? {
@@ -86,6 +89,7 @@ pub(crate) fn run(
         (go(), Ok(Vec::new()))
     };
     runtime.shutdown_background();
+    output::unless_read_enough(breaks.try_recv().map_or(Ok(()), Err))?;
     let mut told = told(&outcome.map_err(|error| refused(&error))?, &report);
     told.notices.extend(network.lines());
     if let Some(code) = ended.get().filter(|_| told.exit == crate::run::INTERRUPTED) {
@@ -196,14 +200,18 @@ fn walled(
     Ok((run, session, roots))
 }
 
-/// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey.
-fn printing() -> OutputSink {
+/// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey. `broke` is told once why standard
+/// output takes nothing.
+fn printing(broke: SyncSender<io::Error>) -> OutputSink {
     let mut standard = Shown::new(io::stdout().is_terminal());
     let mut error = Shown::new(io::stderr().is_terminal());
     Box::new(move |stream, bytes| {
-        // A reader that is gone ends the printing, not the command.
+        // A reader that is gone ends the printing, not the command. Of what breaks later the first is told.
         let _ = match stream {
-            OutputStream::Standard => standard.print(bytes, io::stdout().lock()),
+            OutputStream::Standard => {
+                let printed = standard.print(bytes, io::stdout().lock());
+                printed.or_else(|why| broke.try_send(why).or(Ok(())))
+            }
             OutputStream::Error => error.print(bytes, io::stderr().lock()),
         };
     })

@@ -28,6 +28,7 @@ use crate::args::chat::{ChatArgs, TurnArgs};
 use crate::args::think::Think;
 use crate::error::CommandError;
 use crate::further_roots::{self, further_roots};
+use crate::maintenance::leftovers;
 use crate::rights::Asker;
 use crate::shell::quoted;
 
@@ -344,7 +345,14 @@ impl Conversation {
             {
                 task.close().await;
             }
+            // The record of what they changed goes with it.
+            let record = app.runtime.private_records(app.runtime.instance, None);
+            let has_run_commands = record.is_ok_and(|record| record.exists());
             app.runtime.forget_session(&asker.principal, &self.chosen).await?;
+            let left = has_run_commands.then(|| leftovers::of_commands(&app.runtime.home));
+            for left in left.iter().flatten() {
+                app.frontend.note(&format!("not forgotten with it: {left}"));
+            }
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! their end: what was killed is swept when a command begins, and copies are named by `forget` until then. Only what
 //! has exactly a name that is given here is swept; a file that a person put into the home stays.
 
-use std::fs::{File, FileType, TryLockError};
+use std::fs::{self, File, FileType, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -104,8 +104,8 @@ pub(crate) fn sweep(home: &Home) -> io::Result<()> {
     if !take_alone(&lock, home)? {
         return Ok(());
     }
-    let files = files.iter().map(std::fs::remove_file);
-    for removed in files.chain(stages.iter().map(std::fs::remove_dir_all)) {
+    let files = files.iter().map(fs::remove_file);
+    for removed in files.chain(stages.iter().map(fs::remove_dir_all)) {
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -130,7 +130,7 @@ pub(crate) fn found(home: &Home) -> io::Result<Vec<PathBuf>> {
 /// What lies in a folder and is wanted, by name.
 fn entries(folder: &Path, wanted: impl Fn(&str, FileType) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
         match entry.file_type() {
             Ok(kind) if wanted(&entry.file_name().to_string_lossy(), kind) => found.push(entry.path()),
@@ -140,6 +140,17 @@ fn entries(folder: &Path, wanted: impl Fn(&str, FileType) -> bool) -> io::Result
     }
     found.sort();
     Ok(found)
+}
+
+/// What commands left in the home beside the store, a line for each folder of it: what was moved to quarantine, and their
+/// HOME, which all conversations of a workspace share.
+pub(crate) fn of_commands(home: &Home) -> Vec<String> {
+    let used = [HomeDir::Quarantine, HomeDir::Sandbox].into_iter().filter_map(|dir| {
+        let folder = home.dir(dir).ok()?;
+        let is_used = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+        is_used.then(|| format!("what commands left in {}", folder.display()))
+    });
+    used.collect()
 }
 
 #[cfg(test)]
@@ -162,7 +173,7 @@ mod tests {
 
         let (copies, sweeps) = (lock_file(&home, COPIES).unwrap(), lock_file(&home, COPIES).unwrap());
         let removed = folder.path().join("locks").join(COPIES);
-        std::fs::remove_file(&removed).unwrap();
+        fs::remove_file(&removed).unwrap();
         assert!(!take_shared(&copies, &home).unwrap(), "nobody else locks it");
         copies.unlock().unwrap();
         assert!(!take_alone(&sweeps, &home).unwrap());

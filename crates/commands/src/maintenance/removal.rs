@@ -348,11 +348,7 @@ fn unreachable(app: &App, places: &[ForgottenPlace]) -> Vec<String> {
     };
     let edits = edit_files(app.runtime.home.root());
     let edits = edits.into_iter().map(|file| format!("a text that an editor had open: {}", file.display()));
-    let kept = [HomeDir::Quarantine, HomeDir::Sandbox].into_iter().filter_map(|dir| {
-        let folder = app.runtime.home.dir(dir).ok()?;
-        let is_used = std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
-        is_used.then(|| format!("what commands left in {}", folder.display()))
-    });
+    let kept = leftovers::of_commands(&app.runtime.home);
     let server = app.runtime.store.beyond_reach().map(str::to_owned);
     names
         .chain(damaged)

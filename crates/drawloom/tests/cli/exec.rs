@@ -323,7 +323,13 @@ fn nothing_that_a_command_of_a_private_conversation_wrote_is_left() {
         json!({"text": "Done."}),
     ]);
     let project = text(&world.path("project"));
-    world.ok(&["--workspace", &project, "chat", "--private", "-m", "Do it."]);
+    let run = world.run(&["--workspace", &project, "chat", "--private", "-m", "Do it."]);
+    let left =
+        format!("not forgotten with it: what commands left in {}", text(&world.home().join("sandbox")));
+    assert!(run.code == Some(0) && run.err.contains(&left), "{run:?}");
+    let run =
+        world.run(&["--workspace", &project, "--model", "script:echo", "chat", "--private", "-m", "Hello."]);
+    assert!(run.code == Some(0) && !run.err.contains("not forgotten"), "no command ran: {run:?}");
     fs::remove_file(world.path("project/p.txt")).unwrap();
     fs::remove_file(world.home().join("lines.jsonl")).unwrap();
     assert!(!holds(&world.home(), canary));

@@ -29,6 +29,18 @@ fn a_command_runs_in_the_workspace_with_its_own_output_and_exit_code() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let world = world();
+    for (line, code) in [("seq 100000", 6), ("true", 0), ("echo x >&2; exit 3", 3)] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = world.command(&["sandbox", "--", "sh", "-c", line]).stdout(full).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{line}: {told}");
+        assert_eq!(told.contains("error: standard output could not be written"), code == 6, "{line}: {told}");
+    }
+}
+
+#[test]
 fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
     let world = world();
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);
