@@ -41,6 +41,24 @@ fn output_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_machine_without_namespaces_is_told_from_a_full_disk() {
+    if lacks(&["unshare"]) {
+        return;
+    }
+    let world = world();
+    let program = world.command(&["doctor"]);
+    let mut command = std::process::Command::new("unshare");
+    let none = "echo 0 > /proc/sys/user/max_user_namespaces || exit 99; exec \"$0\" doctor";
+    command.args(["--user", "--map-root-user", "sh", "-c", none]).arg(program.get_program());
+    command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(program.get_current_dir().unwrap());
+    let told = command.output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let line = told.lines().find(|line| line.contains(" sandbox ")).unwrap_or_else(|| panic!("{told}"));
+    assert!(line.contains("allows no more namespaces") && !line.contains("No space left"), "{line}");
+}
+
+#[test]
 fn it_reaches_neither_the_home_nor_the_environment_nor_the_protected_set() {
     let world = world();
     world.ok(&["tree", "new", "--title", "Tale", "--text", "It rained."]);

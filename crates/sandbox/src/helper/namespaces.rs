@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -55,7 +56,15 @@ pub(super) fn make(flags: UnshareFlags) -> Result<(), Failure> {
 pub(super) fn unshare(flags: UnshareFlags) -> Result<(), Failure> {
     #[allow(unsafe_code, reason = "rustix marks all of unshare unsafe for the sake of the flag FILES")]
     // SAFETY: the flag FILES is in no call of this function.
-    unsafe { unshare_unsafe(flags) }.step("namespaces")
+    let made = unsafe { unshare_unsafe(flags) };
+    // `ENOSPC` of this call is no disk (unshare(2)).
+    let why = |error| match error {
+        Errno::NOSPC => {
+            "this machine allows no more namespaces (sysctl user.max_user_namespaces and its like)".to_owned()
+        }
+        other => other.to_string(),
+    };
+    made.map_err(why).step("namespaces")
 }
 
 /// Forks; nothing in the child.
