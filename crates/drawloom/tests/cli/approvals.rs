@@ -75,6 +75,25 @@ fn a_question_is_answered_with_yes_from_another_process() {
 }
 
 #[test]
+fn what_waits_in_the_home_of_another_user_is_listed() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::new();
+    let _server = dear(&world);
+    let mut terminal = asked(&world);
+    let owned = std::process::Command::new("chown").args(["-R", "65534:65534"]).arg(world.home()).status();
+    assert!(owned.unwrap().success());
+    let run = world.run(&["approvals", "list"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.err.contains("belongs to uid 65534") && run.out.contains("session main"), "{run:?}");
+    terminal.types("\u{3}");
+    terminal.at_prompt();
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+}
+
+#[test]
 fn a_question_is_answered_with_no_from_another_process() {
     let world = World::new();
     let server = dear(&world);
