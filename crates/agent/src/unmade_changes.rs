@@ -15,13 +15,13 @@ use crate::session::writes_texts;
 /// What became of the changes that a call wrote down.
 #[derive(Debug, Default)]
 pub(crate) struct MadeChanges {
-    /// How many paths it was to change.
+    /// Paths that the call was to change.
     planned: usize,
-    /// Those that stand changed.
+    /// Paths that stand changed.
     made: usize,
-    /// Those that it changed, and that are given back.
+    /// Paths that the call changed, and that are given back.
     given_back: usize,
-    /// Why others are not.
+    /// Paths that could not be given back, each with the reason.
     stuck: Vec<String>,
 }
 

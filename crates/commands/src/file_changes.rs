@@ -41,11 +41,11 @@ pub(crate) use restore::{Restoration, restore};
 /// Which changes are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DiffScope {
-    /// Those of the tree of a conversation.
+    /// Changes of the tree of a conversation.
     Conversation,
-    /// Those of all trees of its session.
+    /// Changes of all trees of its session.
     Session,
-    /// Those of the turn of this node.
+    /// Changes of the turn of this node.
     Turn(NodeId),
 }
 
@@ -78,7 +78,7 @@ async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<S
 /// Lines of differences that are shown before a question.
 const SHOWN_LINES: usize = 400;
 
-/// Those of tools that stand in a tree, the oldest first.
+/// Changes of tools that stand in a tree, the oldest first.
 async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
     changes_that(app, asker, tree, ChangeStanding::Made).await
 }

@@ -54,8 +54,8 @@ impl Policy {
         Ok(Self { rules, of_agent: None })
     }
 
-    /// The same with the rules of an agent besides. An allow rule of either goes behind each rule that asks or denies, so
-    /// that an agent's rules loosen nothing that a general rule says.
+    /// The general rules with those of an agent besides. An allow rule of either goes behind each rule that asks or
+    /// denies, so that an agent's rules loosen nothing that a general rule says.
     ///
     /// # Errors
     /// As [`Self::new`], of the agent's rules.
@@ -65,7 +65,7 @@ impl Policy {
         Ok(Self { rules: self.rules.clone(), of_agent })
     }
 
-    /// The same with one more general rule.
+    /// The policy with one more general rule.
     ///
     /// # Errors
     /// As [`Self::new`].

@@ -12,7 +12,7 @@ pub(crate) struct Accepted {
     pub(crate) at: SystemTime,
 }
 
-/// Those of a session, by when each was accepted last.
+/// Paths accepted in a session, by when each was accepted last.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptedPaths(Mutex<Acceptances>);
 
@@ -35,14 +35,14 @@ impl AcceptedPaths {
         all.count
     }
 
-    /// Those up to a number.
+    /// Paths accepted up to a number.
     pub(crate) fn until(&self, last: u64) -> Vec<Accepted> {
         let all = self.locked();
         let before = all.paths.iter().filter(|(_, (number, _))| *number <= last);
         before.map(|(path, (_, at))| Accepted { path: path.clone(), at: *at }).collect()
     }
 
-    /// Those after a number.
+    /// Paths accepted after a number.
     pub(crate) fn after(&self, last: u64) -> Vec<PathBuf> {
         let all = self.locked();
         let after = all.paths.iter().filter(|(_, (number, _))| *number > last);

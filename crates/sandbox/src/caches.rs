@@ -24,11 +24,11 @@ pub struct PackageCache {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
-    /// They read it, and what they write to it lasts as long as the session.
+    /// Commands read the cache, and what they write to it lasts as long as the session.
     Layered,
-    /// They read it; writing is refused. Why there is no layer.
+    /// Commands read the cache; writing is refused. Why there is no layer.
     ReadOnly(String),
-    /// They do not have it, and why.
+    /// Commands do not have the cache, and why.
     Absent(String),
 }
 

@@ -17,11 +17,11 @@ pub(crate) struct ProcessEntry {
 /// Which processes are those of the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProcessScope {
-    /// All of the namespace but its first.
+    /// All processes of the namespace but its first.
     Namespace,
-    /// Those that descend from a process, without it.
+    /// Processes that descend from a process, without it.
     DescendantsOf(i32),
-    /// Those that carry a mark, wherever they are in the tree; see [`mark`].
+    /// Processes that carry a mark, wherever they are in the tree; see [`mark`].
     Marked(u64),
 }
 

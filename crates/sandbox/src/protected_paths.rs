@@ -26,7 +26,7 @@ use crate::walls::Walls;
 const LONGEST_PATH: usize = 3_800;
 /// What is told of a folder or file that nobody may open.
 const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: remove it, or give it rights";
-/// The same of the folder of commands itself.
+/// What is told of a writable root that nobody may open.
 const CLOSED_ROOT: &str = "nobody may open it (mode 000): give its owner rights, as `chmod u+rwx` does";
 /// Folders that git makes in its own.
 const FOLDERS_OF_GIT: [&str; 16] = [
@@ -86,12 +86,12 @@ pub(crate) struct UnlistedFolder {
 }
 
 impl ProtectedPaths {
-    /// All of them, however many entries there are: what a command made is bounded by its time.
+    /// All protected paths, however many entries there are: what a command made is bounded by its time.
     pub(crate) fn of(walls: &Walls) -> Self {
         Self::look(walls, None)
     }
 
-    /// Those before a command.
+    /// Protected paths before a command.
     ///
     /// # Errors
     /// The root or git folder at which there were more entries than may be looked at, the folder that cannot be looked into,

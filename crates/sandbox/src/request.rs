@@ -23,7 +23,7 @@ pub(crate) struct HelperRequest {
     /// Protected paths that exist, absolute.
     #[serde(with = "crate::path_form")]
     pub(crate) protected: Vec<PathBuf>,
-    /// Those of them that came while another command ran: that one may take them away again at any time.
+    /// Protected paths that came while another command ran: that one may take them away again at any time.
     #[serde(with = "crate::path_form")]
     pub(crate) fleeting: Vec<PathBuf>,
     /// Files and folders of the system that not everybody may read.

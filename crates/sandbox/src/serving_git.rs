@@ -28,9 +28,9 @@ pub fn git_folders_serving(root: &Path) -> Vec<PathBuf> {
 /// Folders that a `.git` file leads to, without links.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LinkedFolder {
-    /// Its own: of a submodule its git folder, of a working tree what the git folder has of it.
+    /// Git folder of a submodule; of a linked working tree, the folder that the git folder has of it.
     pub(crate) own: PathBuf,
-    /// The git folder that all working trees share; of a submodule its own.
+    /// Git folder that all working trees share; of a submodule the same as `own`.
     pub(crate) common: PathBuf,
 }
 

@@ -115,14 +115,14 @@ impl Session {
         self.0.level
     }
 
-    /// How its commands have the package caches it was opened with, in the same order.
+    /// How the session's commands have the package caches it was opened with, in the same order.
     pub fn caches(&self) -> &[CacheState] {
         &self.0.caches
     }
 
-    /// The same session for commands whose network is their own: nothing is in it but a loopback, and on that a socket
-    /// which listens at [`PROXY_PORT`](crate::PROXY_PORT). Whoever holds it serves a proxy there; no other command has a
-    /// way to it, nor these to a server of the session. Blocks for some 10 ms.
+    /// The session for commands whose network is their own: nothing is in it but a loopback, and on that a socket
+    /// which listens at [`PROXY_PORT`](crate::PROXY_PORT). Whoever holds it serves a proxy there; no other command
+    /// has a way to it, nor these to a server of the session. Blocks for some 10 ms.
     ///
     /// # Errors
     /// Below level *full*, where no network can be made.
@@ -227,7 +227,7 @@ impl Session {
         run
     }
 
-    /// Those of its commands, with the network of their own that they may have.
+    /// Namespaces of the session's commands, with the network of their own that they may have.
     fn namespaces(&self) -> Option<&Arc<SessionNamespaces>> {
         self.1.as_ref().or(self.0.namespaces.as_ref())
     }

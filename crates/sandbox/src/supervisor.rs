@@ -129,7 +129,7 @@ impl RunScope {
 pub struct Sandbox {
     pub(crate) program: Arc<File>,
     arguments: Vec<OsString>,
-    /// Those of this side.
+    /// Protections of the supervisor, not of its helpers.
     protections: Protections,
 }
 

@@ -78,7 +78,7 @@ enum Step {
     /// Nothing is there, or a file in the place of a folder.
     Come,
     Change,
-    /// It goes, or is a folder in the place of a file, whose content goes before.
+    /// A path that goes, or a folder in the place of a file, whose content goes before.
     Go,
 }
 

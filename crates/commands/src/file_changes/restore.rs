@@ -25,7 +25,7 @@ use crate::rights::Asker;
 pub(crate) struct Restoration {
     /// A file, or a folder with all that was in it.
     pub(crate) file: PathBuf,
-    /// It becomes what it was before the turn of this node; what it was before the last change, if none.
+    /// Node of the turn before which the file is restored; before its last change, if none.
     pub(crate) before: Option<NodeId>,
     /// Whether nobody is asked.
     pub(crate) yes: bool,

@@ -139,9 +139,9 @@ pub(super) struct Covers {
 
 /// What became of the covers.
 pub(super) enum Renewal {
-    /// These were covered anew.
+    /// Paths that were covered anew.
     Covered(Vec<PathBuf>),
-    /// The command is to be ended: this path cannot be kept from it any more.
+    /// Path that cannot be kept from the command any more: the command is to be ended.
     Lost(PathBuf),
 }
 

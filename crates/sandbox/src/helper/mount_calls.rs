@@ -43,7 +43,7 @@ pub(super) fn open_below(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> 
     open_below_as(folder, path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW)
 }
 
-/// The same with other flags for what is opened.
+/// [`open_below`] with other flags for what is opened.
 pub(super) fn open_below_as(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let Some(name) = path.file_name() else {

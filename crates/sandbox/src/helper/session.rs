@@ -25,7 +25,7 @@ const ROOT_BYTES: u64 = 4 << 20;
 /// Copies of a session's mounts, not yet mounted.
 pub(super) struct SessionMounts {
     pub(super) temp: OwnedFd,
-    /// Its package caches, each with the place below `HOME`.
+    /// Package caches of the session, each with the place below `HOME`.
     pub(super) caches: Vec<(OwnedFd, PathBuf)>,
 }
 

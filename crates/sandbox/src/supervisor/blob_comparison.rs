@@ -129,7 +129,7 @@ impl LfsPointer {
     }
 }
 
-/// Those of these blobs that git has, by their names.
+/// Blobs of these names that git has, by name.
 fn blobs<'a>(
     git: GitQuery<'_>,
     names: impl Iterator<Item = &'a Vec<u8>>,

@@ -72,7 +72,7 @@ pub(super) struct AskedCall {
 }
 
 impl AskedCall {
-    /// Those of an answer, in order.
+    /// Calls of an answer, in order.
     pub(super) fn of(row: &NodeRow) -> Vec<Self> {
         let blocks = row.node.content.iter().filter_map(|block| match block {
             Block::ToolCall { id, name, arguments } => Some((id, name, arguments)),
@@ -125,7 +125,8 @@ pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<S
 }
 
 impl AnswerCalls {
-    /// Those of an answer at which a view still stands.
+    /// Calls of an answer at which a view still stands; none where it stands elsewhere, or where the answer calls
+    /// nothing.
     fn read(rows: &dyn TreeReader, view: &ViewName, node: NodeId) -> Result<Option<Self>, loom::RowError> {
         let Some(row) = rows.node(node)? else { return Ok(None) };
         if row.purged || loom::render::tip(rows, view)? != row.node.position {

@@ -46,7 +46,8 @@ pub(crate) struct CallChanges {
 }
 
 impl CallChanges {
-    /// Those of a call that is claimed, unless it has ended, written while leases are held; with the trust of the answer that calls.
+    /// Recorder of a call's changes, which writes them down while leases are held; `claim` is none of a call that has
+    /// ended, and `trust` is that of the answer that calls.
     pub(crate) fn of(
         runtime: &Runtime,
         (tree, call): (TreeId, CallId),
@@ -72,7 +73,7 @@ impl CallChanges {
         }
     }
 
-    /// Those of a tool, whose difference is shown if it writes texts.
+    /// The recorder of a call of this tool, whose difference is shown if it writes texts.
     pub(crate) fn by(self, tool: &str) -> Self {
         Self { writes_texts: writes_texts(tool), ..self }
     }
@@ -103,7 +104,7 @@ impl CallChanges {
         self.show(&tools::unified_diff(&path, before.as_deref(), after.as_deref()));
     }
 
-    /// Those of a call that the owner approved with its difference, or not.
+    /// The recorder of a call that the owner approved with its difference, or not.
     pub(crate) fn approved(self, is_approved: bool) -> Self {
         Self { is_approved, ..self }
     }
