@@ -117,7 +117,7 @@ pub trait ChangeRecorder: Send + Sync {
     /// Shows a person, and not the model, the difference that the call made where it wrote no text itself.
     fn show(&self, _: &str) {}
 
-    /// Those that the call changed itself.
+    /// Paths that the call changed itself.
     fn own_paths(&self) -> OwnPaths {
         OwnPaths::new()
     }
@@ -128,7 +128,7 @@ pub trait ChangeRecorder: Send + Sync {
     /// Whether any file is known that comes from outside (spec: security §3). It blocks.
     fn knows_outside(&self) -> bool;
 
-    /// Those of these files, by the digests of their bytes, that come from outside. It blocks.
+    /// Digests among these, of the bytes of files, that come from outside. It blocks.
     fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
 }
 

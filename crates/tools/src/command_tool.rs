@@ -65,7 +65,7 @@ impl CommandTool {
         }
     }
 
-    /// It as a tool, which waits for a search where schemas do not fit.
+    /// Tool that runs the command; it waits for a search where schemas do not fit.
     pub fn into_tool(self) -> Tool {
         let spec = ToolSpec {
             name: self.name.clone(),

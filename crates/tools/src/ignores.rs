@@ -12,7 +12,7 @@ const IGNORE_BYTES: u64 = 1 << 20;
 pub(crate) struct Ignores<'r> {
     root: &'r Root,
     files: Vec<Gitignore>,
-    /// Those that stand outside of the root and hold for it, for absolute paths: the owner's own, and those of a larger
+    /// Ignore files outside of the root that hold for it, for absolute paths: the owner's own, and those of a larger
     /// repository, its top first.
     around: Vec<Gitignore>,
     /// Whether nothing is ignored.

@@ -6,7 +6,7 @@ use loom::{ToolStatus, Trust};
 
 use crate::tool::{Tool, ToolOutput, spec};
 
-/// It. A plan is kept by the call itself: its result says nothing of its words, which go with the call.
+/// Plan tool. The call itself keeps the plan: the result repeats none of its words, which go with the call.
 pub(crate) fn tool() -> Tool {
     let description = format!(
         "Set the plan of your work: all its steps, up to {MOST_STEPS}, each with its state. It takes the place of the \

@@ -37,7 +37,7 @@ const SHOWN: usize = 64;
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
     tools: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
-    /// Those that stand for others that wait until they are searched for; no agent names them.
+    /// Tools that stand for others that wait until they are searched for; no agent names them.
     standing_for_others: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
     scope: Arc<ToolScope>,
     /// The last change of each tree of which its tools know what was written by then: answer, call, and number in that.
@@ -297,7 +297,7 @@ impl CheckedCall {
         exec::watched(&roots, &command, walls).map(Some)
     }
 
-    /// Its result where it fails before it runs, for this reason, which may quote what its files say.
+    /// Result of the call where it fails before it runs, for this reason, which may quote what its files say.
     pub fn failed(&self, why: String) -> ToolOutput {
         ToolOutput { trust: self.scope.trust, ..ToolOutput::error(why) }
     }
@@ -318,7 +318,7 @@ impl CheckedCall {
         self.tool.shows_difference()
     }
 
-    /// The same call where nothing may be changed: a command sees its folders read-only.
+    /// The call in plan mode, where nothing may be changed: a command sees its folders read-only.
     #[must_use]
     pub fn in_plan_mode(self) -> Self {
         Self { plan_mode: true, ..self }

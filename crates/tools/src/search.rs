@@ -12,7 +12,7 @@ use crate::tool::{Tool, ToolOutput};
 /// Schemas that one search returns at most.
 const FOUND: usize = 5;
 
-/// Both, for a session with these tools.
+/// Tools that find and call others, for a session with these tools.
 pub(crate) fn tools(all: Vec<ToolSpec>) -> [Tool; 2] {
     let search = move |query: &str| {
         let found = found(&all, query);
@@ -39,7 +39,7 @@ fn line(tool: &ToolSpec) -> Value {
     json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
 }
 
-/// Those that a query is about, the nearest first: a word in a name counts for more than one in a description.
+/// Tools that a query is about, the nearest first: a word in a name counts for more than one in a description.
 fn found<'a>(all: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     let query = words(query);
     let score = |tool: &ToolSpec| {

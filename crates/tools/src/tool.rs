@@ -127,7 +127,7 @@ impl CallScope<'_> {
         is_tainted
     }
 
-    /// The same for a command with network, of which all that it says and leaves is from outside.
+    /// [`Self::meets_commands`] for a command with network, of which all that it says and leaves is from outside.
     pub(crate) fn opens_network(&self, commands: &CommandScope) -> bool {
         commands.is_tainted.store(true, Ordering::SeqCst);
         self.meets_commands(commands)
@@ -156,7 +156,7 @@ impl ToolOutput {
         Self::said(ToolStatus::Error, text, Trust::Agent)
     }
 
-    /// The same, believed least.
+    /// The output with the least trust, as something from outside went into it.
     #[must_use]
     pub fn from_outside(self) -> Self {
         Self { trust: Trust::Outside, ..self }
@@ -188,15 +188,15 @@ struct Steering {
     plan_mode: Box<OfCall<Option<String>>>,
 }
 
-/// It blocks: whoever runs it does so on a thread that may wait for the disk.
+/// Work of a tool. It blocks: whoever runs it does so on a thread that may wait for the disk.
 type Run = dyn Fn(&CallScope<'_>, Value) -> ToolOutput + Send + Sync;
-/// The paths it is about, with what it does to them. It blocks.
+/// Paths that a call is about, with what it does to them. It blocks.
 type Paths = dyn Fn(&ToolScope, &Value) -> Vec<PathUse> + Send + Sync;
 /// What a call says of itself.
 type OfCall<T> = dyn Fn(&ToolScope, &Value) -> T + Send + Sync;
-/// The command it runs.
+/// Command that a call runs.
 type Command = dyn Fn(&ToolScope, &Value) -> Option<CommandFacts> + Send + Sync;
-/// What it would do, as a question shows it. It blocks.
+/// What a call would do, as a question shows it. It blocks.
 type Preview = dyn Fn(&ToolScope, Value) -> Result<String, String> + Send + Sync;
 
 impl Tool {
@@ -425,14 +425,14 @@ impl Tool {
         self.preview.is_some() && !self.runs_commands()
     }
 
-    /// The same, where it changes a tree: a question shows what it is called with.
+    /// The tool as one that changes a tree: a question shows what it is called with.
     #[must_use]
     pub fn changing_trees(self) -> Self {
         let preview: Box<Preview> = Box::new(|scope, arguments| Ok(called_with(scope, &arguments)));
         Self { effects: &[Effect::Read, Effect::Write], preview: Some(preview), ..self }
     }
 
-    /// The same, where it is sent only while all tools fit.
+    /// The tool outside of the core: it is sent only while all tools fit.
     #[must_use]
     pub fn beside_the_core(mut self) -> Self {
         self.spec.core = false;

@@ -13,7 +13,7 @@ struct Waits {
     open: u32,
     /// Since when there is one.
     since: Option<Instant>,
-    /// Those that ended.
+    /// Sum of the waits that ended.
     ended: Duration,
 }
 

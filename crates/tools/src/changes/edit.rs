@@ -42,7 +42,7 @@ pub(crate) struct FileEdit<'s> {
     pub(crate) root: &'s Root,
     pub(crate) path: RelativePath,
     pub(crate) before: Option<FoundFile>,
-    /// Its new bytes; none where it goes.
+    /// New bytes of the file; none where it goes.
     pub(crate) after: Option<Vec<u8>>,
     /// The permission bits it gets, where they change or another file's come along.
     pub(crate) mode: Option<u32>,

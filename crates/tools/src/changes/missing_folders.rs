@@ -11,7 +11,7 @@ use super::{BytesOrigin, FileContent, PlannedChange};
 pub(crate) struct MissingFolders<'s>(Vec<(&'s Root, RelativePath)>);
 
 impl<'s> MissingFolders<'s> {
-    /// Those above these paths.
+    /// Missing folders above these paths.
     ///
     /// # Errors
     /// A folder on the way cannot be looked at, or is a link.
@@ -38,7 +38,7 @@ impl<'s> MissingFolders<'s> {
         Ok(Self(missing))
     }
 
-    /// Those above a path, and a folder at the path itself if there is nothing.
+    /// Missing folders above a path, and a folder at the path itself if there is nothing.
     ///
     /// # Errors
     /// As [`above`](Self::above).
@@ -48,7 +48,7 @@ impl<'s> MissingFolders<'s> {
         Ok(missing)
     }
 
-    /// Their paths as they are shown.
+    /// Paths of the folders as they are shown.
     pub(crate) fn shown(&self) -> impl Iterator<Item = PathBuf> {
         self.0.iter().map(|(root, path)| root.shown(path))
     }

@@ -32,7 +32,7 @@ pub(super) fn change_file(
     change_named(locks, (root, path, 1), expected, to)
 }
 
-/// The same of a file that has as many names at most.
+/// [`change_file`] of a file that has at most `names` names.
 fn change_named(
     locks: &Path,
     (root, path, names): (&Root, &RelativePath, u64),

@@ -63,7 +63,7 @@ pub(super) struct ReadIndex {
 #[derive(Debug)]
 pub(super) struct IndexFile {
     path: PathBuf,
-    /// Its inode, and when it was written, in ns: a later one may get the inode of one that is gone.
+    /// Inode of the file, and when it was written, in s and ns: a later file may get the inode of one that is gone.
     identity: (u64, i64, i64),
 }
 

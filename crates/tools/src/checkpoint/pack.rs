@@ -55,7 +55,7 @@ impl Pack {
         Ok(Self { path, file, len })
     }
 
-    /// The same pack, to be added to. Under the lock nobody else does.
+    /// A second handle of the pack, to be added to. Under the lock nobody else adds.
     pub(super) fn again(&self) -> Result<Self, CheckpointError> {
         let file = self.file.try_clone().map_err(io_at("opened", &self.path))?;
         let len = file.metadata().map_err(io_at("read", &self.path))?.len();

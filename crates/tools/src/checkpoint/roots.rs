@@ -18,14 +18,14 @@ pub struct RootRecords<'r> {
 }
 
 impl RootCheckpoints {
-    /// The same with the records of one root more.
+    /// The records with those of one root more.
     #[must_use]
     pub fn with(mut self, root: PathBuf, checkpoints: Checkpoints) -> Self {
         self.0.push((root, checkpoints));
         self
     }
 
-    /// Those of these roots that have records, with these.
+    /// Roots, among these, that have records, with the records.
     pub fn of_roots<'r>(&'r self, roots: &'r AllowedRoots) -> Vec<RootRecords<'r>> {
         let of = |root: &'r Root| {
             let (_, checkpoints) = self.0.iter().find(|(path, _)| path == root.path())?;

@@ -124,11 +124,11 @@ fn kept_final_newline(old: &[&HunkLine], file: &[Line<'_>]) -> Option<bool> {
 /// What a hunk knows of the line endings of its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endings {
-    /// They are as it says: so are those of the lines it adds.
+    /// Line endings are as the hunk says, also those of the lines it adds.
     Known,
-    /// It has no line by which to tell.
+    /// No line of the hunk tells the line endings.
     Untold,
-    /// They are others: lines it adds get those of their neighbours.
+    /// Line endings differ from those of the hunk: lines it adds get those of their neighbours.
     Other,
 }
 

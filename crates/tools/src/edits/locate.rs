@@ -11,9 +11,9 @@ const NAMED: usize = 20;
 /// A file in which hunks are looked for.
 pub(super) struct Locator<'f> {
     file: &'f [Line<'f>],
-    /// Its lines, each behind an LF, and an LF behind the last, so that whole lines are found by one search.
+    /// Lines of the file, each behind an LF, and an LF behind the last, so that whole lines are found by one search.
     text: String,
-    /// Where each of them begins, at its LF.
+    /// Offsets in `text`, in bytes, of the LF before each line, and of the last LF.
     starts: Vec<usize>,
 }
 

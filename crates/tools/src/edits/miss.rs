@@ -85,7 +85,7 @@ pub struct Nearest {
 pub struct LineDifference {
     /// Line of the file; one behind its last where the file has ended.
     pub line: usize,
-    /// The same line of the text that was looked for, from 1.
+    /// Line of the text that was looked for, from 1.
     pub wanted_line: usize,
     /// The line that was looked for, cut around where it differs.
     pub wanted: String,

@@ -205,7 +205,7 @@ fn described(file: &[&str], wanted: &Wanted<'_>, start: usize, lacks_newline: bo
     }))
 }
 
-/// Both versions of a line, cut where they differ.
+/// Wanted and found version of a line, cut where they differ.
 fn shown(wanted: &str, found: Option<&str>, kind: DifferenceKind) -> (String, Option<String>) {
     let visible = if kind == DifferenceKind::WhiteSpace { excerpt::white_space } else { excerpt::unseen };
     let wanted = visible(wanted);

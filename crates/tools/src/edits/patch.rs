@@ -22,7 +22,7 @@ pub struct FilePatch {
 }
 
 impl FilePatch {
-    /// The same with the lines that are looked for in the file changed by `line`.
+    /// The patch with the lines that are looked for in the file changed by `line`.
     #[must_use]
     pub fn with_old_lines(mut self, line: impl Fn(&str) -> String) -> Self {
         for old in self.hunks.iter_mut().flat_map(|hunk| &mut hunk.lines).filter(|line| line.kind.is_old()) {

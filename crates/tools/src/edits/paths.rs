@@ -10,7 +10,7 @@ pub(super) fn header_path(text: &str) -> Option<String> {
     (!path.is_empty()).then(|| path.to_owned())
 }
 
-/// Both paths behind `diff --git`: they are told apart only where both are the same but for their prefixes, or quoted.
+/// Old and new path behind `diff --git`: told apart only where they are the same but for their prefixes, or quoted.
 pub(super) fn git_paths(text: &str) -> Option<(String, String)> {
     let text = text.trim_end();
     if text.starts_with('"') {
@@ -23,8 +23,8 @@ pub(super) fn git_paths(text: &str) -> Option<(String, String)> {
     is_same.then(|| (old.to_owned(), new.to_owned()))
 }
 
-/// Both paths without the prefixes by which git tells old from new. A folder that is named as a prefix stays where the
-/// other path shows that it is none.
+/// Old and new path without the prefixes by which git tells them apart. A folder that is named as a prefix stays
+/// where the other path shows that it is none.
 pub(super) fn without_prefixes(old: String, new: String) -> (String, String) {
     const NONE: &str = "/dev/null";
     let split = |path: &str| path.split_once('/').map(|(prefix, rest)| (prefix.to_owned(), rest.to_owned()));

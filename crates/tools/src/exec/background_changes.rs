@@ -110,7 +110,7 @@ impl BackgroundChanges {
         self.settle_at(place, changes, turn, record_now)
     }
 
-    /// The same; `stands` says what stands beneath a root now.
+    /// [`Self::settle`] where `stands` says what stands beneath a root now.
     fn settle_at(
         &self,
         (scope, commands): CommandPlace<'_>,
@@ -170,7 +170,7 @@ impl Baseline {
         Ok(Self { turn, records: records?, touches, is_outside })
     }
 
-    /// The same of what stands there now, whoever changed it, while a command runs.
+    /// Baseline of what stands there now, whoever changed it; none where no command runs or recording fails.
     fn anew(
         &self,
         place: CommandPlace<'_>,
@@ -202,8 +202,9 @@ fn writable<'c>(scope: &'c ToolScope, commands: &'c CommandScope) -> impl Iterat
     roots.filter(|of| of.root.access() == RootAccess::ReadWrite)
 }
 
-/// Runs a command of a call to its end and writes down what changed meanwhile; `is_outside` says that something from outside
-/// goes into that anyhow, and it may change what it `touches` of what the walls hold. What commands in the background changed until it begins is written down before. It blocks.
+/// Runs a command of a call to its end and writes down what changed meanwhile; `is_outside` says that something from
+/// outside goes into that anyhow, and it may change what it `touches` of what the walls hold. What commands in the
+/// background changed until it begins is written down before. It blocks.
 ///
 /// # Errors
 /// What stands there could not be recorded: nothing was run.

@@ -74,8 +74,8 @@ pub fn recording<T>(
 /// Files whose time is marked while what is recorded runs.
 pub(crate) type SignFiles = Vec<PathBuf>;
 
-/// The same; `begins` sees what stood there before, and what stands there after is returned, too. What the walls hold is
-/// changed at the paths that it `touches` alone.
+/// [`recording`] whose `begins` sees what stood there before; what stands there after is returned, too. What the
+/// walls hold is changed at the paths that it `touches` alone.
 pub(super) fn recording_from<T>(
     roots: &[RootRecords<'_>],
     (recorder, cancel, is_outside): (&dyn ChangeRecorder, &Cancel, bool),
@@ -343,7 +343,7 @@ pub(super) enum UnkeptChanges {
     /// The bytes that were recorded are not those that stood there.
     #[error("{0}")]
     Damaged(String),
-    /// They could not be written down by now.
+    /// Changes could not be written down by now.
     #[error("{0}")]
     Unwritten(String),
 }

@@ -110,7 +110,7 @@ fn is_led_to(root: &Root, path: &RelativePath) -> bool {
         && !matches!(protected::touches(path), ProtectionMatch::Protected(_))
 }
 
-/// The same of a path as tools are given it.
+/// [`is_led_to`] of a path as tools are given it.
 fn leads_to(roots: &AllowedRoots, path: &Path) -> bool {
     let place = path.to_str().and_then(|path| roots.place(path).ok());
     place.is_some_and(|RootedPath { root, path }| is_led_to(root, &path))

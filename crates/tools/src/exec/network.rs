@@ -215,7 +215,7 @@ impl CommandNetwork {
         lines(self.proxy.as_ref().map(|served| &served.proxy))
     }
 
-    /// The same as a part of a result; none where there is nothing to tell.
+    /// [`Self::lines`] as a part of a result; none where there is nothing to tell.
     pub(crate) fn told(&self) -> Option<String> {
         told(self.proxy.as_ref().map(|served| &served.proxy))
     }
@@ -233,7 +233,7 @@ fn lines(proxy: Option<&Proxy>) -> Vec<String> {
     lines.map(|line| line_name(&line)).collect()
 }
 
-/// The same as a part of a result; none where there is nothing to tell.
+/// [`lines`] as a part of a result; none where there is nothing to tell.
 pub(super) fn told(proxy: Option<&Proxy>) -> Option<String> {
     let lines = lines(proxy);
     (!lines.is_empty()).then(|| format!("[network]\n{}", lines.join("\n")))

@@ -44,9 +44,8 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How many commands run in the background at one time, how long, and what is kept of their output (spec: scale §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessBounds {
-    /// Those of a session.
     pub of_session: usize,
-    /// Those of all sessions of a home.
+    /// Commands of all sessions of a home.
     pub in_all: usize,
     pub time: Duration,
     /// Bytes of the output of each, the last ones.

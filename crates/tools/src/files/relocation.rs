@@ -178,7 +178,7 @@ impl<'s> Relocation<'s> {
         }
     }
 
-    /// Its edits where it comes in the place of a file.
+    /// Edits of the relocation where it comes in the place of a file.
     fn edits(self, over: FoundFile) -> Result<Vec<FileEdit<'s>>, String> {
         let (from, to) = (self.from, self.to);
         let before = found(from.root, &from.path)?.ok_or_else(|| format!("{} is not there", from.path))?;

@@ -25,7 +25,7 @@ enum Ended {
     Whole,
     /// There was more than is looked at in one call.
     Limited,
-    /// It took longer than one may.
+    /// The walk took longer than one may.
     TimedOut,
     Stopped,
 }
@@ -80,7 +80,7 @@ pub(super) struct Walk<'s> {
 /// A file that was found.
 pub(super) struct Found<'p> {
     pub(super) path: &'p RelativePath,
-    /// Its path below the folder that was walked.
+    /// Path below the folder that was walked.
     pub(super) below: &'p Path,
     /// The folder it was found in, and its place there; none of the file that was named itself.
     pub(super) entry: Option<(&'p Arc<OpenFolder>, usize)>,

@@ -31,7 +31,7 @@ const AHEAD: usize = 3;
 pub(super) struct Candidate {
     pub(super) path: RelativePath,
     pub(super) folder: Arc<OpenFolder>,
-    /// Its place in the folder's listing.
+    /// Index of the file in the folder's listing.
     pub(super) entry: usize,
     /// What the walk had passed over before it.
     pub(super) passed_over: usize,
@@ -40,7 +40,7 @@ pub(super) struct Candidate {
 /// What became of a file; a file in which nothing was found is not told of.
 pub(super) enum Outcome {
     Matches(FileMatches),
-    /// It is no text, too long, or cannot be read.
+    /// The file is no text, too long, or cannot be read.
     Unread,
 }
 
