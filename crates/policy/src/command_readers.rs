@@ -85,10 +85,9 @@ fn says_what_it_runs(arguments: &[&str]) -> bool {
             Some(letters) if letters.ends_with('s') => return false,
             Some(letters) if letters.ends_with(['o', 'O']) => drop(arguments.next()),
             Some(letters) if letters.chars().all(char::is_alphanumeric) => {}
-            Some(_) => return true,
             None if matches!(*argument, "--rcfile" | "--init-file") => drop(arguments.next()),
             None if argument.starts_with("--") => {}
-            None => return true,
+            Some(_) | None => return true,
         }
     }
     false
