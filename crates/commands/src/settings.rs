@@ -82,7 +82,7 @@ pub struct Agent {
     pub n: Option<u32>,
     /// The preset by which it is asked. What is set here goes before what the preset says.
     pub preset: Option<String>,
-    /// Its system prompt in conversations, in place of the built-in one. One that is given to a session goes before it.
+    /// System prompt in conversations, in place of the built-in one. One that is given to a session goes before it.
     pub system: Option<String>,
     /// The file with its system prompt, in place of `system`: UTF-8 text in the folder `agents` beside config.toml.
     pub system_file: Option<PathBuf>,
@@ -218,7 +218,7 @@ impl Default for ConfiguredTool {
 }
 
 impl ConfiguredTool {
-    /// It as a tool of this name.
+    /// The tool of this name.
     ///
     /// # Errors
     /// What is wrong with it, by its key.

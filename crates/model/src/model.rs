@@ -114,7 +114,7 @@ impl SiblingSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelPlace {
-    /// It stays on this machine, or on one the owner has declared to be theirs.
+    /// On this machine, or on one that the owner has declared to be theirs.
     Local,
     Remote,
 }

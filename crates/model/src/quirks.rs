@@ -134,12 +134,12 @@ pub enum LimitField {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefillForm {
-    /// It continues a trailing assistant message by itself (llama.cpp, gateways to Anthropic).
+    /// In no way: a trailing assistant message is continued (llama.cpp, gateways to Anthropic).
     #[default]
     Trailing,
-    /// It must be asked to by `continue_final_message` (vLLM, SGLang).
+    /// By `continue_final_message` (vLLM, SGLang).
     ContinueFinalMessage,
-    /// It must be asked to by `prefix: true` on the message (DeepSeek, Mistral).
+    /// By `prefix: true` on the message (DeepSeek, Mistral).
     PrefixFlag,
 }
 
@@ -157,7 +157,7 @@ pub enum InstructionRole {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingForm {
-    /// It cannot be told; the wish is not sent.
+    /// In no way; the wish is not sent.
     #[default]
     None,
     /// `reasoning_effort` (chat completions), `reasoning.effort` (responses).

@@ -79,7 +79,7 @@ pub struct PatternArg {
 pub struct TestArgs {
     /// The tool.
     pub tool: String,
-    /// Its arguments, as a JSON object.
+    /// Arguments of the call, as a JSON object.
     #[arg(value_name = "ARGS", default_value = "{}")]
     pub arguments: String,
     /// The type of the session [default: main].

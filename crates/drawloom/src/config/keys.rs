@@ -28,10 +28,10 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
 /// One key of the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    /// Its dotted path; `NAME` stands for any name, `MODEL` for that of a model.
+    /// Dotted path; `NAME` stands for any name, `MODEL` for that of a model.
     pub(crate) path: String,
     pub(crate) kind: Kind,
-    /// Its value when nobody sets it; none where there is none.
+    /// Value when nobody sets it; none where there is none.
     pub(crate) default: Option<Value>,
     /// The unit of the value; empty where it has none.
     pub(crate) unit: String,

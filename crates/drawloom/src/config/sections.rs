@@ -138,10 +138,10 @@ impl fmt::Debug for Provider {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelSection {
-    /// Its window.
+    /// Window of the model.
     #[schemars(range(min = 1), extend("unit" = "tokens"))]
     pub(crate) window: Option<u32>,
-    /// Its longest answer.
+    /// Longest answer of the model.
     #[schemars(range(min = 1), extend("unit" = "tokens"))]
     pub(crate) output_limit: Option<u32>,
     /// Price of input that came from no cache.
@@ -174,7 +174,7 @@ pub(crate) struct ModelSection {
     pub(crate) completion_endpoint: Option<bool>,
     /// The cheap model of the same provider for small work.
     pub(crate) fast: Option<String>,
-    /// Its tokenizer, for estimates.
+    /// Tokenizer of the model, for estimates.
     pub(crate) tokenizer: Option<Tokenizer>,
     /// The field of a request that sets how much it thinks; `none` if there is none.
     pub(crate) thinking_form: Option<ThinkingForm>,

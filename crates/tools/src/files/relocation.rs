@@ -18,7 +18,7 @@ use crate::tool::{CallScope, ToolScope};
 pub(super) struct Arguments {
     /// File or folder in the workspace.
     from: String,
-    /// Its new path, name included.
+    /// New path, name included.
     to: String,
     /// Replace a file that is there.
     #[serde(default)]

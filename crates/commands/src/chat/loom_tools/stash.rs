@@ -53,7 +53,7 @@ pub(super) fn tools(agent: &LoomAgent) -> Vec<Tool> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StashArguments {
-    /// Its name: small letters, digits and hyphens, at most 40.
+    /// Name: small letters, digits and hyphens, at most 40.
     name: String,
     /// The text.
     text: String,
@@ -62,7 +62,7 @@ struct StashArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallArguments {
-    /// Its name: all names without it.
+    /// Name: all names without it.
     name: Option<String>,
     /// Character to begin with: 0 without it.
     #[serde(default)]
@@ -72,7 +72,7 @@ struct RecallArguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DropArguments {
-    /// Its name.
+    /// Name of the text.
     name: String,
 }
 

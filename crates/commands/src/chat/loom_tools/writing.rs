@@ -74,7 +74,7 @@ struct SwitchArguments {
 struct EditArguments {
     /// Id of the node.
     node: String,
-    /// Its whole new text.
+    /// Whole new text.
     text: String,
     /// Id or title of a document: this conversation without it.
     tree: Option<String>,
