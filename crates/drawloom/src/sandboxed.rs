@@ -259,6 +259,12 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
     }
     for notice in &outcome.notices {
         match notice {
+            Notice::Quarantined { path, to } if outcome.left_of(path).is_some() => {
+                told.protected.push(changed(path, Some(to)));
+                let (path, to) = (path.display(), to.display());
+                told.notices.push(format!("{path} is back as it was: what it became was moved to {to}"));
+            }
+            Notice::Restored(path) if outcome.left_of(path).is_some() => {}
             Notice::Quarantined { path, to } => {
                 told.protected.push(changed(path, Some(to)));
                 told.notices.push(way_back(path, to));

@@ -1,6 +1,6 @@
 //! What became of a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,18 @@ pub enum Notice {
     NetworkSeemsMissing,
     /// What is weaker than the level says.
     Lacks(String),
+}
+
+impl Outcome {
+    /// Where that was moved which a command made of a protected path that is back as it was; none of any other path.
+    pub fn left_of(&self, restored: &Path) -> Option<&Path> {
+        let is_back =
+            self.notices.iter().any(|notice| matches!(notice, Notice::Restored(path) if path == restored));
+        self.notices.iter().filter(|_| is_back).find_map(|notice| match notice {
+            Notice::Quarantined { path, to } if path == restored => Some(to.as_path()),
+            _ => None,
+        })
+    }
 }
 
 /// A command could not be run in its walls.

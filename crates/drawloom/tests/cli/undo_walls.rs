@@ -160,3 +160,17 @@ fn what_is_held_by_a_configuration_of_git_is_named() {
     let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
     assert!(told.contains(".gh/post-commit is closed to commands"), "{told}");
 }
+
+#[test]
+fn what_is_told_of_another_name_of_a_protected_file_is_one_thing() {
+    let world = world(&[]);
+    let project = world.path("project");
+    fs::write(project.join("AGENTS.md"), "good\n").unwrap();
+    fs::hard_link(project.join("AGENTS.md"), project.join("notes.md")).unwrap();
+    turn(&world, &project, "echo evil >> notes.md");
+    assert_eq!(fs::read_to_string(project.join("AGENTS.md")).unwrap(), "good\n");
+    let told = nodes(&world).into_iter().find(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    let of_it: Vec<&str> = told.split("\\n").filter(|line| line.contains("AGENTS.md is protected")).collect();
+    let [line] = of_it.as_slice() else { panic!("{told}") };
+    assert!(line.contains("it is back as it was") && line.contains("what it became was moved to"), "{line}");
+}

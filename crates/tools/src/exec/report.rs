@@ -49,7 +49,7 @@ pub(crate) fn told(
     let held = ran.and_then(|ran| held::note(&scope.roots, ran, &printed));
     let notes = notes(outcome, report);
     let notes: Vec<String> =
-        [notes, missed_by_git(&scope.roots, &outcome.notices), held].into_iter().flatten().collect();
+        [notes, missed_by_git(&scope.roots, outcome), held].into_iter().flatten().collect();
     if !notes.is_empty() {
         parts.push(format!("[notes]\n{}", notes.join("\n")));
     }
@@ -58,19 +58,39 @@ pub(crate) fn told(
 
 /// What there is to know besides, a line each; nothing where all is as it should be.
 pub(crate) fn notes(outcome: &Outcome, report: &LevelReport) -> Option<String> {
-    let mut notes: Vec<String> = outcome.notices.iter().map(notice).collect();
+    let of_notice = |told: &Notice| match told {
+        // Told with what became of it.
+        Notice::Quarantined { path, .. } if outcome.left_of(path).is_some() => None,
+        Notice::Restored(path) => Some(match outcome.left_of(path) {
+            Some(to) => {
+                format!("{}; what it became was moved to {}{}", notice(told), shown(to), other_names(outcome))
+            }
+            None => notice(told),
+        }),
+        told => Some(notice(told)),
+    };
+    let mut notes: Vec<String> = outcome.notices.iter().filter_map(of_notice).collect();
     if outcome.level < Level::Full {
         notes.push(format!("the sandbox is {}: {}", outcome.level, report.missing.join("; ")));
     }
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
+/// At level full only what another name leads to is changed: that name stays with what it became.
+fn other_names(outcome: &Outcome) -> &'static str {
+    if outcome.level == Level::Full { ", and its other names (hard links) lead there" } else { "" }
+}
+
+fn shown(path: &Path) -> String {
+    line_name(&path.display().to_string())
+}
+
 /// Says which git folders below the top of a root, as of a clone or another working tree, lack what was moved away.
-fn missed_by_git(roots: &AllowedRoots, notices: &[Notice]) -> Option<String> {
+fn missed_by_git(roots: &AllowedRoots, outcome: &Outcome) -> Option<String> {
     let is_below =
         |folder: &Path| roots.all().any(|root| folder != root.path() && folder.starts_with(root.path()));
-    let missed = notices.iter().filter_map(|notice| match notice {
-        Notice::Quarantined { path, .. } => {
+    let missed = outcome.notices.iter().filter_map(|notice| match notice {
+        Notice::Quarantined { path, .. } if outcome.left_of(path).is_none() => {
             path.ancestors().skip(1).find(|above| above.join(".git").exists())
         }
         _ => None,
@@ -112,7 +132,7 @@ pub(super) fn ending(ending: &Ending) -> String {
 
 /// What a notice says, in words for a model and its owner.
 pub(super) fn notice(notice: &Notice) -> String {
-    let name = |path: &Path| line_name(&path.display().to_string());
+    let name = shown;
     match notice {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {
