@@ -189,7 +189,7 @@ fn what_a_person_lets_another_session_write_is_not_a_commands() {
         }
         let written = writing.wait_with_output().unwrap();
         assert!(written.status.success(), "{written:?}");
-        std::fs::write(world.path("project/go"), "").unwrap();
+        fs::write(world.path("project/go"), "").unwrap();
         assert!(running.wait_with_output().unwrap().status.success());
         for path in ["AGENTS.md", "skills/one/SKILL.md"] {
             assert_eq!(world.path("project").join(path).exists(), stays, "{line}: {path}");

@@ -115,7 +115,7 @@ fn a_command_that_closes_its_workspace_leaves_it_open() {
     say(&world, "/undo --files");
     assert!(!project.join("n").exists());
     // Of one that was killed, the next one says what to do.
-    fs::set_permissions(&project, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&project, fs::Permissions::from_mode(0o000)).unwrap();
     let closed = world.run(&["--workspace", &text(&project), "sandbox", "--", "true"]);
     fs::set_permissions(&project, fs::Permissions::from_mode(0o750)).unwrap();
     assert!(closed.err.contains("chmod u+rwx") && !closed.err.contains("remove it"), "{closed:?}");
