@@ -12,12 +12,17 @@ use text::terminal::one_line;
 use crate::cli::Cli;
 
 /// Forms that people guess: the command, what of it is refused (any text, where it is [`TEXT`]), and what to type.
-const GUESSES: [(&str, &str, &str); 19] = [
+const GUESSES: [(&str, &str, &str); 20] = [
     ("drawloom", "models", "`drawloom model list` lists the models"),
     ("drawloom", "logs", "`drawloom log` shows the last exchanges"),
     ("drawloom", "keys", SETS_KEY),
     ("drawloom", "key", SETS_KEY),
     ("drawloom", "session", "`drawloom sessions list` lists the sessions"),
+    (
+        "drawloom",
+        "verify",
+        "`drawloom tree verify TREE` checks a tree against its hashes; in a conversation it is /verify",
+    ),
     ("drawloom", "trees", "`drawloom tree list` lists the trees"),
     ("drawloom ask", "-s", NO_SESSION),
     ("drawloom ask", "--session", NO_SESSION),

@@ -179,6 +179,8 @@ mod publishing;
 mod reading_pictures;
 #[path = "cli/reference.rs"]
 mod reference;
+#[path = "cli/refused_arguments.rs"]
+mod refused_arguments;
 #[path = "cli/regenerating.rs"]
 mod regenerating;
 #[path = "cli/replaying.rs"]

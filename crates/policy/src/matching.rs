@@ -4,6 +4,8 @@
 //! needs to *hit* one item, and any way in which it may be meant counts. An allow rule must *cover* an item exactly, and
 //! a call is allowed only when every item is covered.
 
+use std::net::IpAddr;
+
 use workspace::RelativePath;
 
 use crate::call::{CallFacts, CommandFacts, CommandStart, Effect, PathAccess, PathUse};
@@ -21,6 +23,13 @@ pub(crate) enum Item<'a> {
     Path(&'a PathUse),
     Host(&'a str),
     Command(&'a SimpleCommand),
+}
+
+/// Whether a text can be the name of a host, or its address.
+fn is_host(text: &str) -> bool {
+    let name = host_name(text);
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    (is_name && !name.is_empty()) || name.parse::<IpAddr>().is_ok()
 }
 
 /// Characters of a part of a call that are named.
@@ -96,7 +105,8 @@ impl<'a> CallView<'a> {
     /// A command or a host in words, in one line; none of other items.
     pub(crate) fn named(&self, item: Item<'_>) -> Option<String> {
         match item {
-            Item::Host(host) => Some(format!("the host {}", shown(host))),
+            Item::Host(host) if is_host(host) => Some(format!("the host {}", shown(host))),
+            Item::Host(other) => Some(format!("`{}`, which is no host", shown(other))),
             Item::Command(_) | Item::Effect(Effect::Exec) if !self.is_plain => {
                 Some("a line that is more than plain commands".to_owned())
             }

@@ -27,7 +27,9 @@ use serde::Deserialize;
 use text::terminal::{explicit, one_line};
 use workspace::protected::{self, NotTouchable};
 use workspace::trust::is_instructions;
-use workspace::{AllowedRoots, FileId, FileKind, FileProblem, LinkPolicy, RootedPath, never_touched};
+use workspace::{
+    AllowedRoots, FileError, FileId, FileKind, FileProblem, LinkPolicy, RootedPath, never_touched,
+};
 
 use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
@@ -56,6 +58,8 @@ the background.";
 /// Seconds that a command may run, unless it asks for more.
 const TIME: u32 = 60;
 const LONGEST_TIME: u32 = 3_600;
+/// Bytes of a line that a program can be given (execve(2)), without the one that ends it.
+const LONGEST_LINE: usize = (128 << 10) - 1;
 /// Bytes of each output stream that are kept.
 pub(crate) const OUTPUT: usize = 1 << 20;
 
@@ -156,7 +160,7 @@ fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {
 
 /// What a question shows.
 fn preview(scope: &ToolScope, arguments: &Arguments) -> Result<String, String> {
-    place(scope, arguments)?;
+    require_startable(arguments, &place(scope, arguments)?)?;
     // Nobody is asked for what is refused afterwards.
     published::check(scope, arguments)?;
     arguments.touches.iter().try_for_each(|path| touched_path(scope, path).map(drop))?;
@@ -201,15 +205,40 @@ fn network(scope: &ToolScope, arguments: &Arguments) -> Result<NetworkRequest, S
     level.map_or(Ok(()), |level| network.check(level)).map(|()| network)
 }
 
+/// Refuses what no shell can be started with.
+fn require_startable(arguments: &Arguments, place: &RootedPath<'_>) -> Result<(), String> {
+    let command = &arguments.command;
+    if command.trim().is_empty() {
+        return Err("the command is empty".to_owned());
+    }
+    if command.contains('\0') {
+        return Err("the command has a NUL character, which no program can be given".to_owned());
+    }
+    if command.len() > LONGEST_LINE {
+        return Err(format!(
+            "the command has {} bytes: a line has {LONGEST_LINE} at most; write what is long to a file",
+            command.len()
+        ));
+    }
+    let found = place.root.stat(&place.path, LinkPolicy::Follow).map(|found| found.kind);
+    let named = arguments.directory.as_deref().unwrap_or(".");
+    match found {
+        Err(FileError { problem: FileProblem::NotFound, .. }) => {
+            Err(format!("the directory {named:?} is not there"))
+        }
+        Ok(kind) if kind != FileKind::Folder => Err(format!("the directory {named:?} is no folder")),
+        // Where it leads is told by the walls.
+        _ => Ok(()),
+    }
+}
+
 fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let scope = call.scope;
     let commands = scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
-    if arguments.command.trim().is_empty() {
-        return Err("the command is empty".to_owned());
-    }
     published::check(scope, arguments)?;
     require_same_roots(&scope.roots)?;
     let place = place(scope, arguments)?;
+    require_startable(arguments, &place)?;
     let network = network(scope, arguments)?;
     let mut walls = walls(commands, call, arguments)?;
     let opened = network.open(&commands.session, &commands.egress, &mut walls)?;

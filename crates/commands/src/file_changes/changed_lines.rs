@@ -1,6 +1,7 @@
 //! Files that the calls of a turn changed, with the lines that came and went (spec: cli §2).
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use loom::TreeId;
 use store::{CallId, FileState};
@@ -38,12 +39,18 @@ pub(crate) async fn changed_by(
         }
         let lines = lines(app, &path, &mut sum).await;
         files.push(ChangedFile {
-            path: shown(workspace, &path.root, &path.path),
+            path: masked(app, shown(workspace, &path.root, &path.path)),
             added: lines.map(|(added, _)| added),
             removed: lines.map(|(_, removed)| removed),
         });
     }
     Ok(files)
+}
+
+/// A path without what looks like a secret in it, as a model is told of it.
+fn masked(app: &App, path: PathBuf) -> PathBuf {
+    let masked = path.to_str().map(|text| app.runtime.masker.mask(text).text.into_owned());
+    masked.map_or(path, PathBuf::from)
 }
 
 /// Lines that came and went; none of links, of what is no text, of what is not kept, and of a file that became a folder.

@@ -100,6 +100,12 @@ async fn restore_alone(
         on_disk(move || left.into_iter().filter(|other| !is_there(other)).collect()).await;
     let paths = paths.into_iter().map(|path| (path.change, path.found)).collect();
     bring_back(app, asker, tree, (paths, left), &mut done).await?;
+    if done.given.is_empty() && !done.left.is_empty() {
+        let left =
+            done.left.iter().map(|left| format!("{}: {}", explicit(&left.path.to_string_lossy()), left.why));
+        let why = format!("left as it is: {}", left.collect::<Vec<_>>().join("; "));
+        return Err(CommandError::refused("not_restored", why, hint));
+    }
     Ok(CommandOutcome::FilesGivenBack(done))
 }
 

@@ -49,8 +49,10 @@ pub(super) fn show(found: &ContextShown, to: OutputStyle) -> String {
     out += &place(found, to);
     let with_text = found.segments.iter().any(|shown| shown.text.is_some());
     if !with_text {
-        let rows: Vec<_> =
-            found.segments.iter().flat_map(|shown| rows(&shown.segment, found.estimated, to)).collect();
+        // Between two parts the format has often no token: `--text` shows it there.
+        let is_told = |segment: &&Segment| segment.kind != Kind::Framing || segment.tokens > 0;
+        let segments = found.segments.iter().map(|shown| &shown.segment).filter(is_told);
+        let rows: Vec<_> = segments.flat_map(|segment| rows(segment, found.estimated, to)).collect();
         return out + &columns(&rows, &[], to);
     }
     for shown in &found.segments {

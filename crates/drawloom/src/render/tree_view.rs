@@ -119,12 +119,13 @@ pub(super) fn passage(
     before: &str,
     to: OutputStyle,
 ) {
-    let words =
-        match (node.purged, node.role.is_none() && node.media.is_empty() && node.text.trim().is_empty()) {
-            (true, _) => to.dim("(forgotten)"),
-            (false, true) => to.dim("(empty)"),
-            (false, false) => words_by_author(node, to),
-        };
+    let is_blank = node.media.is_empty() && node.text.trim().is_empty();
+    let words = match (node.purged, node.role.is_none() && is_blank) {
+        (true, _) => to.dim("(forgotten)"),
+        (false, true) => to.dim("(empty)"),
+        (false, false) if is_blank && !node.calls.is_empty() => to.dim("(only calls)"),
+        (false, false) => words_by_author(node, to),
+    };
     let most = mostly_by(node);
     let sign = to.by(most, letter(most));
     let _ = writeln!(out, "{}", cut(&format!("{before}{sign} {}  {words}", node.short_id), to));

@@ -136,8 +136,11 @@ pub(super) fn notice(notice: &Notice) -> String {
     match notice {
         Notice::Ended(names) => format!("ended what it left running: {}", line_name(&names.join(", "))),
         Notice::Quarantined { path, to } => {
-            let advice =
-                if lies_in_never(path) { "" } else { "; name it in touches to make it, or use write" };
+            let advice = match (lies_in_never(path), to.is_dir()) {
+                (true, _) => "",
+                (false, true) => "; name it in touches to make it",
+                (false, false) => "; name it in touches to make it, or use write",
+            };
             format!("{} is protected: what it made there was moved to {}{advice}", name(path), name(to))
         }
         Notice::Restored(path) => {
