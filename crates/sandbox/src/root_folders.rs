@@ -43,12 +43,12 @@ impl RootFolders {
         Self { tops, modes }
     }
 
-    /// Gives roots the modes back that they had: they are the folders of a command, and not in one. Returns those that had
-    /// another, with that.
+    /// Gives roots their modes back whose owner lost a right to them: nobody works there then. Returns them with what they had.
     pub(crate) fn give_modes_back(&self) -> Vec<(&Path, u32)> {
         let given_back = self.tops.iter().zip(&self.modes).filter_map(|((top, place), mode)| {
-            let other = mode_of(place).ok().filter(|other| other != mode)?;
-            set_mode(place, *mode).ok().map(|()| (top.as_path(), other))
+            let owners = mode & 0o700;
+            let closed = mode_of(place).ok().filter(|now| now & owners != owners)?;
+            set_mode(place, *mode).ok().map(|()| (top.as_path(), closed))
         });
         given_back.collect()
     }

@@ -346,9 +346,10 @@ impl CheckedCall {
         output
     }
 
-    /// Absolute paths of what it changes of the protected set; none where nothing runs commands.
+    /// Absolute paths of what it changes of the protected set; none where no command of the session runs.
     fn protected_paths(&self) -> Vec<PathBuf> {
-        let (Some(_), Ok(workspace)) = (&self.scope.commands, self.scope.roots.place(".")) else {
+        let running = self.scope.commands.as_ref().filter(|commands| commands.processes.any_runs());
+        let (Some(_), Ok(workspace)) = (running, self.scope.roots.place(".")) else {
             return Vec::new();
         };
         let mut paths = self.tool.paths(&self.scope, &self.arguments);

@@ -153,9 +153,9 @@ impl ProtectedPlaces {
     }
 
     fn look_below(&mut self) {
-        // What lies higher first; with it whether it belongs to a package, of which git folders alone count.
-        let mut folders = VecDeque::from([(PathBuf::new(), false)]);
-        while let Some((folder, of_package)) = folders.pop_front() {
+        // What lies higher first. Packages are not walked: there are more of them than of all else.
+        let mut folders = VecDeque::from([PathBuf::new()]);
+        while let Some(folder) = folders.pop_front() {
             self.folder(&folder);
             for entry in self.entries(&self.top.join(&folder)) {
                 let Ok(kind) = entry.file_type() else { continue };
@@ -164,13 +164,10 @@ impl ProtectedPlaces {
                 }
                 let (path, name) = (folder.join(entry.file_name()), entry.file_name());
                 let name = name.to_string_lossy();
-                let is_git = protected::is_git_folder(&name);
                 if kind.is_symlink() {
-                    if !of_package || is_git {
-                        self.link(&path);
-                    }
-                } else if !is_git {
-                    folders.push_back((path, of_package || DEPENDENCY_FOLDERS.contains(&&*name)));
+                    self.link(&path);
+                } else if !protected::is_git_folder(&name) && !DEPENDENCY_FOLDERS.contains(&&*name) {
+                    folders.push_back(path);
                 }
             }
         }

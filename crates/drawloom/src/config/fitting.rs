@@ -24,19 +24,18 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
             format!("choose another one; `drawloom config unset tools.{name}` takes this one out"),
         ));
     }
-    let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     match path {
-        "exec.dependency_folders" => match texts.into_iter().find(|name| !is_folder_name(name)) {
+        "exec.dependency_folders" => match texts.find(|name| !is_folder_name(name)) {
             Some(_) => Err(misfit(
                 path,
                 "it takes names of folders, as node_modules: no path, no pattern and not .git",
             )),
             None => Ok(()),
         },
-        "web.private_hosts" => texts
-            .map(|host| host.parse::<HostPort>().map(drop))
-            .collect::<Result<_, _>>()
-            .map_err(|why| misfit(path, &why)),
+        "web.private_hosts" => {
+            texts.try_for_each(|host| host.parse::<HostPort>().map(drop)).map_err(|why| misfit(path, &why))
+        }
         _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! Protected files that a command tried to write, as it says itself: behind a mount it is refused as by any read-only file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -16,6 +16,8 @@ const REFUSALS: [&str; 2] = ["read-only file system", "device or resource busy"]
 const OF_SED: [&str; 2] = ["sed: cannot rename ", "sed: couldn't open temporary file "];
 /// Paths that are named.
 const NAMED: usize = 5;
+/// Words that are looked at, each once.
+const WORDS: usize = 256;
 
 /// What to do about them, of what a line that ran in `directory` printed; nothing where it names none.
 pub(super) fn note(
@@ -29,18 +31,19 @@ pub(super) fn note(
     };
     let mut lines = printed.iter().flat_map(|text| text.lines()).filter(is_refusal).peekable();
     let is_of_sed = lines.clone().any(|line| OF_SED.iter().any(|begins| line.starts_with(begins)));
-    let edited = if is_of_sed { edited(roots, directory, line) } else { Vec::new() };
+    let edited = if is_of_sed { edited(directory, line) } else { Vec::new() };
     // There each word is the name of something protected.
     let here = directory.to_str().and_then(|directory| roots.place(directory).ok());
     let here = here.and_then(|here| Some(here.root.shown(&protected::holder(&here.path)?)));
     let here = here.filter(|_| lines.peek().is_some());
     let words = lines.flat_map(|line| line.split(|c: char| c.is_whitespace() || "\"'`‘’,;()".contains(c)));
-    let leads_elsewhere = |word: &&str| here.is_none() || word.starts_with(['/', '.']);
-    let named = words.filter(leads_elsewhere).filter_map(|word| held(roots, directory, word));
-    let paths: BTreeSet<PathBuf> = named.chain(here.clone()).chain(edited).collect();
-    let is_of_git = |path: &PathBuf| path.iter().any(|name| name == ".git");
-    let (of_git, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        paths.iter().take(NAMED).partition(|path| is_of_git(path) || leads_to(roots, path));
+    let words = words.filter(|word| here.is_none() || word.starts_with(['/', '.']));
+    let mut paths = held(roots, directory, words);
+    paths.extend(held(roots, directory, edited.iter().filter_map(|path| path.to_str())));
+    paths.extend(here.map(|here| (here.clone(), is_of_git(&here))));
+    let (of_git, files): (Vec<_>, Vec<_>) = paths.iter().take(NAMED).partition(|(_, is_closed)| **is_closed);
+    let of_git: Vec<&PathBuf> = of_git.into_iter().map(|(path, _)| path).collect();
+    let files: Vec<&PathBuf> = files.into_iter().map(|(path, _)| path).collect();
     let named = |paths: &[&PathBuf]| {
         paths.iter().map(|path| line_name(&path.display().to_string())).collect::<Vec<_>>()
     };
@@ -61,8 +64,8 @@ pub(super) fn note(
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// Protected files that are there and that a line names, also by a glob.
-fn edited(roots: &AllowedRoots, directory: &Path, line: &str) -> Vec<PathBuf> {
+/// Files that are there and that a line names, also by a glob.
+fn edited(directory: &Path, line: &str) -> Vec<PathBuf> {
     let mut names = Vec::new();
     for named in named_files(line) {
         match named {
@@ -74,46 +77,60 @@ fn edited(roots: &AllowedRoots, directory: &Path, line: &str) -> Vec<PathBuf> {
             NamedFile::Below { .. } | NamedFile::Any => {}
         }
     }
-    let files = names.into_iter().filter(|path| path.is_file());
-    files.filter_map(|path| held(roots, directory, path.to_str()?)).collect()
+    names.retain(|path| path.is_file());
+    names
 }
 
-/// The path by which a call may touch what a word names, as tools are given it; in `.git`, which none may touch, that itself.
-fn held(roots: &AllowedRoots, directory: &Path, word: &str) -> Option<PathBuf> {
-    let mut named = PathBuf::new();
-    for part in directory.join(word.trim_end_matches([':', '.'])).components() {
-        match part {
-            Component::ParentDir => drop(named.pop()),
-            Component::CurDir => {}
-            part => named.push(part),
+/// Paths by which a call may touch what words name, as tools are given them, and whether none may: of what git runs or reads
+/// as configuration, which is named itself. The roots are walked once at most, whatever the words are.
+fn held<'w>(
+    roots: &AllowedRoots,
+    directory: &Path,
+    words: impl Iterator<Item = &'w str>,
+) -> BTreeMap<PathBuf, bool> {
+    let (mut found, mut others) = (BTreeMap::new(), BTreeMap::<&Path, (&Root, Vec<RelativePath>)>::new());
+    let mut seen = HashSet::new();
+    for word in words.filter(|word| seen.insert(*word)).take(WORDS) {
+        let mut named = PathBuf::new();
+        for part in directory.join(word.trim_end_matches([':', '.'])).components() {
+            match part {
+                Component::ParentDir => drop(named.pop()),
+                Component::CurDir => {}
+                part => named.push(part),
+            }
+        }
+        let Some(RootedPath { root, path }) = named.to_str().and_then(|named| roots.place(named).ok()) else {
+            continue;
+        };
+        if root.access() == RootAccess::ReadOnly {
+            continue;
+        }
+        match protected::check_touch(&path, named.symlink_metadata().is_ok()) {
+            Ok(()) => drop(found.insert(root.shown(&path), is_of_git(path.as_path()))),
+            Err(NotTouchable::NotThere(holder)) => {
+                found.insert(root.shown(&holder), is_of_git(holder.as_path()));
+            }
+            // Below a mount as well: the lock of a configuration of git, a file that an editor writes beside.
+            Err(NotTouchable::Never) if is_of_git(path.as_path()) => {
+                found.insert(root.shown(&path), true);
+            }
+            Err(NotTouchable::NotProtected) => {
+                others.entry(root.path()).or_insert_with(|| (root, Vec::new())).1.push(path);
+            }
+            Err(_) => {}
         }
     }
-    let RootedPath { root, path } = roots.place(named.to_str()?).ok()?;
-    if root.access() == RootAccess::ReadOnly {
-        return None;
+    for (root, paths) in others.into_values() {
+        let places = ProtectedPlaces::beneath(root, &[], &[]);
+        let is_led_to =
+            |path: &&RelativePath| matches!(places.protection(path), ProtectionMatch::Protected(_));
+        found.extend(paths.iter().filter(is_led_to).map(|path| (root.shown(path), true)));
     }
-    let path = match protected::check_touch(&path, named.symlink_metadata().is_ok()) {
-        Ok(()) => path,
-        Err(NotTouchable::NotThere(holder)) => holder,
-        // Below a mount as well: the lock of a configuration of git, a file that an editor writes beside.
-        Err(NotTouchable::Never) if path.as_path().iter().any(|name| name == ".git") => path,
-        Err(NotTouchable::NotProtected) if is_led_to(root, &path) => path,
-        Err(_) => return None,
-    };
-    Some(root.shown(&path))
+    found
 }
 
-/// Whether a path is protected by what leads to it alone, such as a configuration of git.
-fn is_led_to(root: &Root, path: &RelativePath) -> bool {
-    let places = ProtectedPlaces::beneath(root, &[path], &[]);
-    matches!(places.protection(path), ProtectionMatch::Protected(_))
-        && !matches!(protected::touches(path), ProtectionMatch::Protected(_))
-}
-
-/// [`is_led_to`] of a path as tools are given it.
-fn leads_to(roots: &AllowedRoots, path: &Path) -> bool {
-    let place = path.to_str().and_then(|path| roots.place(path).ok());
-    place.is_some_and(|RootedPath { root, path }| is_led_to(root, &path))
+fn is_of_git(path: &Path) -> bool {
+    path.iter().any(|name| name == ".git")
 }
 
 #[cfg(test)]

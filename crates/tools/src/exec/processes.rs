@@ -180,7 +180,7 @@ impl Processes {
         Self { all: Mutex::default(), bounds }
     }
 
-    pub(super) fn any_runs(&self) -> bool {
+    pub(crate) fn any_runs(&self) -> bool {
         locked(&self.all).values().any(|process| runs(process))
     }
 
