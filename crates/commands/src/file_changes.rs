@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use agent::on_disk;
-use loom::operation::{OpRecord, TimelineEffect};
 use loom::{Digest, NodeId, Seq, TreeId, TreeReader, ViewName};
 use store::home::HomeDir;
 use store::{
@@ -402,15 +401,7 @@ async fn turns_of(
 
 fn turn_of(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Seq>, loom::RowError> {
     let Some(row) = rows.node(node)? else { return Ok(None) };
-    Ok(rows.operation(row.seq)?.map(|record| beginning(&record)))
-}
-
-/// The operation that began the turn of one.
-const fn beginning(record: &OpRecord) -> Seq {
-    match record.op.timeline {
-        TimelineEffect::Join(first) => first,
-        _ => record.seq,
-    }
+    Ok(rows.operation(row.seq)?.map(|record| record.turn()))
 }
 
 /// What is said of the files that the newest turn of a view changed, where the turn is taken back or answered anew;
@@ -423,7 +414,7 @@ pub(crate) async fn staying(
 ) -> Result<Option<&'static str>, CommandError> {
     let read = move |rows: &dyn TreeReader| {
         let newest = rows.timeline(&view)?.undo.map(|seq| rows.operation(seq)).transpose()?.flatten();
-        Ok(newest.map(|record| beginning(&record)))
+        Ok(newest.map(|record| record.turn()))
     };
     let Some(newest): Option<Seq> = app.read(asker, tree, read).await? else { return Ok(None) };
     let changes = standing(app, asker, tree).await?;

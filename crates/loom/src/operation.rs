@@ -187,6 +187,14 @@ impl OpRecord {
         Ok(record)
     }
 
+    /// The operation that began the turn of this one: all of it is undone together.
+    pub const fn turn(&self) -> Seq {
+        match self.op.timeline {
+            TimelineEffect::Join(first) => first,
+            _ => self.seq,
+        }
+    }
+
     /// The hash its fields give, whatever `hash` says.
     ///
     /// # Errors

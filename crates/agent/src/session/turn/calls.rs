@@ -7,7 +7,6 @@ use context::segment::Source;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
-use loom::operation::TimelineEffect;
 use loom::plan::{CallResult, NewText};
 use loom::{
     Author, AuthorKind, Block, Digest, NodeId, NodeRow, Op, PositionId, Role, Seq, ToolStatus, TreeId,
@@ -118,10 +117,7 @@ struct Results<'r> {
 /// The operation that began the turn at whose end a view stands: everything of it is undone together.
 pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<Seq>, loom::RowError> {
     let newest = rows.timeline(view)?.undo.map(|seq| rows.operation(seq)).transpose()?.flatten();
-    Ok(newest.map(|record| match record.op.timeline {
-        TimelineEffect::Join(first) => first,
-        _ => record.seq,
-    }))
+    Ok(newest.map(|record| record.turn()))
 }
 
 impl AnswerCalls {
