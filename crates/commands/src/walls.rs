@@ -121,8 +121,6 @@ pub struct CommandRoots {
     pub workspace: PathBuf,
     /// Key of the workspace in the store.
     pub key: String,
-    /// Whether the workspace may be written.
-    pub is_writable: bool,
     pub further: Vec<FurtherRoot>,
 }
 
@@ -140,12 +138,8 @@ pub fn comparing<T>(
     let rules = checkpoint_rules(home, settings);
     let records = |key: &str| Checkpoints::within(all.join(workspace::file_name_of_key(key)), rules.clone());
     let open = |path: &Path| Root::open(path, guard).map_err(|error| error.to_string());
-    let (mut opened, mut checkpoints) = (Vec::new(), RootCheckpoints::default());
-    if roots.is_writable {
-        let root = open(&roots.workspace)?;
-        checkpoints = checkpoints.with(root.path().to_owned(), records(&roots.key));
-        opened.push(root);
-    }
+    let mut opened = vec![open(&roots.workspace)?];
+    let mut checkpoints = RootCheckpoints::default().with(opened[0].path().to_owned(), records(&roots.key));
     for FurtherRoot { path, access } in &roots.further {
         checkpoints = checkpoints.with(path.clone(), records(&path.to_string_lossy()));
         opened.push(open(path)?.as_further(*access));

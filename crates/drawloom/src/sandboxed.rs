@@ -166,12 +166,16 @@ fn walled(
     (sandbox, report): (&Sandbox, &LevelReport),
 ) -> Result<(Run, Session, CommandRoots), CommandError> {
     let chosen = paths.workspace()?;
+    // The command would read all keys there.
+    if let Some(why) = paths.refused_as_root(&chosen) {
+        return Err(CommandError::refused(
+            "bad_workspace",
+            format!("no command runs in {}: {why}", one_line(&chosen.folder.to_string_lossy())),
+            "go to a folder of its own, or name one with --workspace",
+        ));
+    }
     let mut walls =
         commands::walls::of_workspace(&paths.home, &chosen.folder, &paths.key(&chosen), settings)?;
-    let is_writable = paths.refused_as_root(&chosen).is_none();
-    if !is_writable {
-        walls.close_for_writing();
-    }
     let named = &arguments.allow.folders;
     let further = commands::further_roots::further_roots(named, Some(&chosen.folder), &paths.surroundings())?;
     commands::further_roots::open_in(&mut walls, &further);
@@ -196,7 +200,7 @@ fn walled(
         )),
         signs_of_life: Vec::new(),
     };
-    let roots = CommandRoots { key: paths.key(&chosen), workspace: chosen.folder, is_writable, further };
+    let roots = CommandRoots { key: paths.key(&chosen), workspace: chosen.folder, further };
     Ok((run, session, roots))
 }
 

@@ -92,9 +92,10 @@ fn moves<'p>(paths: &[&'p PathChange]) -> BTreeMap<(&'p Path, &'p Path), &'p Pat
     new.filter_map(from).collect()
 }
 
+/// What stands there, to be found elsewhere; none of an empty file, which is like any other.
 fn key(state: FileState) -> Option<(Digest, Option<u32>)> {
     match state {
-        FileState::File { mode, blob } => Some((blob, mode)),
+        FileState::File { mode, blob } => (blob != Digest::of(b"")).then_some((blob, mode)),
         FileState::Link { target } => Some((target, None)),
         FileState::Absent
         | FileState::Folder { .. }
@@ -140,8 +141,11 @@ pub(super) fn difference_of(
     let masked = |bytes: &[u8]| masker.mask(&String::from_utf8_lossy(bytes)).text.into_owned();
     let mut out = String::new();
     let are_folders = before.0.is_folder() && after.0.is_folder();
-    for ((state, bytes), did) in [(before, "deleted"), (after, "new")] {
+    for ((state, bytes), other, did) in [(before, after.0, "deleted"), (after, before.0, "new")] {
         match state {
+            FileState::File { .. } if bytes.is_empty() && !matches!(other, FileState::File { .. }) => {
+                let _ = writeln!(out, "{did} empty file {path}");
+            }
             FileState::Folder { .. } if are_folders => {}
             FileState::Folder { .. } => drop(writeln!(out, "{did} folder {path}")),
             FileState::Link { .. } => {
@@ -184,7 +188,11 @@ pub(super) fn difference_of(
     if !is_known {
         after = Some(String::new());
     }
-    out + &::tools::unified_diff(&path, before.as_deref(), after.as_deref())
+    out += &::tools::unified_diff(&path, before.as_deref(), after.as_deref());
+    if out.is_empty() {
+        let _ = writeln!(out, "{path}: differs in nothing but what is masked");
+    }
+    out
 }
 
 /// A file on one side of a difference.

@@ -75,7 +75,7 @@ async fn restore_alone(
     let (mut paths, mut back) = (Vec::new(), Vec::new());
     for restored in look(app, asker, changes).await? {
         let restored = restored.map_err(|why| CommandError::refused("not_restored", why, hint))?;
-        if restored.diff.is_empty() {
+        if restored.found.is_back {
             back.extend(restored.change.ids);
         } else {
             paths.push(restored);
@@ -169,17 +169,13 @@ async fn look(
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
         let (state, bytes, is_ours) = disk.stands(&change, &links)?;
-        let diff = match (state, target) {
-            (FileState::Folder { .. }, FileState::Folder { mode: None }) => String::new(),
-            _ if state == target => String::new(),
-            (state, target) => difference_of(
-                &shown(workspace.as_deref(), &change.root, &change.path),
-                (state, &bytes),
-                (target, &kept),
-                &runtime.masker,
-            ),
-        };
-        Ok(Restored { found: Found::of(state, target), change, diff, is_ours })
+        let is_any_folder = target == FileState::Folder { mode: None } && state.is_folder();
+        let is_back = state == target || is_any_folder;
+        let path = shown(workspace.as_deref(), &change.root, &change.path);
+        let sides = ((state, &*bytes), (target, &*kept));
+        let diff =
+            if is_back { String::new() } else { difference_of(&path, sides.0, sides.1, &runtime.masker) };
+        Ok(Restored { found: Found { is_back, ..Found::of(state, target) }, change, diff, is_ours })
     };
     Ok(on_disk(move || all.into_iter().map(look).collect()).await)
 }

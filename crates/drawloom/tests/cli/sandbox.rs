@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::web::{Site, answer, named};
-use crate::world::{World, lacks, text};
+use crate::world::{Run, World, lacks, text};
 
 fn world() -> World {
     let world = World::new();
@@ -26,6 +26,27 @@ fn a_command_runs_in_the_workspace_with_its_own_output_and_exit_code() {
     assert_eq!(world.run(&["sandbox", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
     assert_eq!(world.run(&["sandbox", "--", "no-such-program"]).code, Some(3));
     assert_eq!(world.run(&["sandbox", "--timeout", "1", "--", "sleep", "60"]).code, Some(124));
+}
+
+#[test]
+fn no_command_runs_in_the_home_folder_of_a_person() {
+    let world = world();
+    let (home, project) = (world.path("user"), world.path("user/project"));
+    fs::create_dir_all(home.join(".ssh")).unwrap();
+    fs::create_dir_all(&project).unwrap();
+    fs::write(home.join(".ssh/id"), "a key\n").unwrap();
+    let key = text(&home.join(".ssh/id"));
+    let runs = |folder: &std::path::Path, more: &[&str]| -> Run {
+        let words = [more, &["sandbox", "--", "cat", &key]].concat();
+        world.command(&words).current_dir(folder).output().unwrap().into()
+    };
+    for (folder, more) in [(&home, &[][..]), (&project, &["--workspace", &text(&home)])] {
+        let run = runs(folder, more);
+        assert_eq!((run.code, run.out.as_str()), (Some(4), ""), "{run:?}");
+        assert!(run.err.contains("your home folder is never a workspace"), "{run:?}");
+    }
+    let run = runs(&project, &[]);
+    assert!(run.code == Some(1) && run.err.contains("No such file"), "the control: {run:?}");
 }
 
 #[test]

@@ -154,3 +154,20 @@ fn what_came_and_went_is_not_left_behind_a_link_that_somebody_made_since() {
     assert!(!back.err.contains("d/f") && back.err.contains("left as it is: d: "), "{back:?}");
     assert_eq!(fs::read_link(project.join("d")).unwrap().to_str(), Some("elsewhere"));
 }
+
+#[test]
+fn empty_files_that_came_or_went_are_shown_restored_and_given_back() {
+    let world = world(&[calls(&json!([exec("rm empty; : > made")])), json!({"text": "Done."})]);
+    let project = world.path("project");
+    fs::write(project.join("empty"), "").unwrap();
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!(code, Some(0), "{said}");
+    let shown = say(&world, "/diff").out;
+    assert!(shown.contains("deleted empty file empty") && shown.contains("new empty file made"), "{shown}");
+    let asked = say(&world, "/restore empty");
+    assert!(!project.join("empty").exists() && asked.err.contains("was not restored"), "{asked:?}");
+    let restored = say(&world, "/restore empty --yes");
+    assert!(project.join("empty").exists(), "{restored:?}");
+    say(&world, "/undo --files");
+    assert!(!project.join("made").exists());
+}
