@@ -217,6 +217,19 @@ impl Default for ConfiguredTool {
     }
 }
 
+/// The network of a `net` that names hosts, `off` or `open`.
+///
+/// # Errors
+/// A host is none, or there are too many.
+pub fn network(net: &[String]) -> Result<NetworkRequest, String> {
+    match net {
+        [] => Ok(NetworkRequest::Off),
+        [word] if word == "off" => Ok(NetworkRequest::Off),
+        [word] if word == "open" => Ok(NetworkRequest::Open),
+        hosts => NetworkRequest::to(hosts),
+    }
+}
+
 impl ConfiguredTool {
     /// The tool of this name.
     ///
@@ -225,12 +238,7 @@ impl ConfiguredTool {
     pub fn read(&self, name: &str) -> Result<CommandTool, String> {
         let missing = |key: &str| format!("tools.{name}.{key} is missing");
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-        let network = match &self.net[..] {
-            [] => NetworkRequest::Off,
-            [word] if word == "off" => NetworkRequest::Off,
-            [word] if word == "open" => NetworkRequest::Open,
-            hosts => NetworkRequest::to(hosts).map_err(|why| format!("tools.{name}.{why}"))?,
-        };
+        let network = network(&self.net).map_err(|why| format!("tools.{name}.{why}"))?;
         if self.effects.contains(&Effect::Net) && !network.is_on() {
             return Err(format!(
                 "tools.{name}.effects names net: name the hosts it reaches in tools.{name}.net"

@@ -25,6 +25,7 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         ));
     }
     let mut texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let is_net = matches!(&segments(path)[..], [section, _, key] if section == "tools" && key == "net");
     match path {
         "exec.dependency_folders" => match texts.find(|name| !is_folder_name(name)) {
             Some(_) => Err(misfit(
@@ -35,6 +36,10 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         },
         "web.private_hosts" => {
             texts.try_for_each(|host| host.parse::<HostPort>().map(drop)).map_err(|why| misfit(path, &why))
+        }
+        _ if is_net => {
+            let hosts: Vec<String> = texts.map(str::to_owned).collect();
+            commands::settings::network(&hosts).map(drop).map_err(|why| misfit(path, &why))
         }
         _ => Ok(()),
     }

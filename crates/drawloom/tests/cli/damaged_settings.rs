@@ -85,6 +85,7 @@ fn a_value_without_effect_is_refused_by_set_and_in_the_file() {
             &["\"*\"", "\"*:80\"", "\"0.0.0.0/0\"", "\"host\"", "\"h:99999\""],
             "is no HOST:PORT",
         ),
+        ("tools.w.net", &["\"*\"", "\"http://x\"", "\"x:99999\"", "\"\""], "tools.w.net does not fit"),
         ("limits.kept_files", &["0"], "or bytes, from 1 KiB"),
         (
             "tools.exec.command",
@@ -98,7 +99,7 @@ fn a_value_without_effect_is_refused_by_set_and_in_the_file() {
         ),
     ] {
         for value in values {
-            let is_list = key.contains("folders") || key.contains("hosts");
+            let is_list = ["folders", "hosts", "net"].iter().any(|end| key.ends_with(end));
             let value = if is_list { format!("[{value}]") } else { (*value).to_owned() };
             let world = World::new();
             let set = world.run(&["config", "set", key, &value]);
@@ -118,6 +119,7 @@ fn a_value_without_effect_is_refused_by_set_and_in_the_file() {
     for (key, value) in [
         ("exec.dependency_folders", "[\"elm-stuff\", \"deps\"]"),
         ("web.private_hosts", "[\"localhost:8080\", \"[::1]:80\", \"my_box:80\"]"),
+        ("tools.w.net", "[\"example.org\", \"localhost:8080\"]"),
         ("limits.kept_files", "1 MiB"),
         ("tools.a-b.command", "echo"),
     ] {
