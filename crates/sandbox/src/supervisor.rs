@@ -13,6 +13,7 @@ mod git_index;
 mod git_query;
 mod hidden_files;
 mod index_check;
+mod index_file;
 mod larger_tree;
 mod offline;
 mod own_network;

@@ -125,6 +125,23 @@ impl GitIndex {
         self.0.iter()
     }
 
+    /// What it has below a folder, by the names there.
+    pub(super) fn below(self, folder: &Path) -> Self {
+        let entries = self.0.into_iter();
+        Self(
+            entries
+                .filter_map(|(name, entry)| Some((name.strip_prefix(folder).ok()?.to_owned(), entry)))
+                .collect(),
+        )
+    }
+
+    /// Whether it has the same of a name as another one; whether git looks there is left out.
+    pub(super) fn has_as(&self, name: &Path, other: &Self) -> bool {
+        let has =
+            |index: &Self| index.0.get(name).map(|entry| (entry.kind, entry.hashes.clone(), entry.stages));
+        has(self) == has(other)
+    }
+
     /// Whether it names a path as of a kind, and git looks at what stands there.
     pub(super) fn has(&self, name: &Path, kind: EntryKind) -> bool {
         self.0.get(name).is_some_and(|entry| entry.kind == Some(kind) && !entry.is_unlooked)

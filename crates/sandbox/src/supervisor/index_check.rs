@@ -4,10 +4,10 @@
 //! one, which the next `commit -a` would commit as if somebody had wanted it. And whoever writes the index or a commit
 //! without git's help has the owner's next `reset --hard`, `checkout` or `push` bring it where the walls held it back.
 //!
-//! Files are compared by what they say. Whether git is to look at one (`--skip-worktree`, `--assume-unchanged`) and what the
-//! index says of its times is the command's to decide.
+//! Files are compared by what they say, and so is the index with what it was: git writes new times into it whenever it
+//! looks. Whether git is to look at a file (`--skip-worktree`, `--assume-unchanged`) is the command's to decide.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use workspace::GitWorkingTree;
+use workspace::{GitWorkingTree, read_beginning};
 
 use super::Sandbox;
 use super::blob_comparison;
@@ -23,6 +23,7 @@ use super::conversation::Deadline;
 use super::git_head::GitHead;
 use super::git_index::{self, EntryKind, GitIndex, TrackedFile};
 use super::git_query::{AT_MOST, GitQuery, QueryPlace};
+use super::index_file;
 use crate::git_folder::working_trees;
 use crate::protected_paths::ProtectedPaths;
 use crate::request::HelperRequest;
@@ -43,6 +44,8 @@ pub(super) struct IndexStamps(Vec<IndexStamp>);
 struct IndexStamp {
     working: GitWorkingTree,
     index: Option<Stamp>,
+    /// The index itself; nothing where there is none, or it cannot be read.
+    bytes: Vec<u8>,
     head: GitHead,
     /// The working tree, or roots in it where it is larger than they.
     folders: Vec<PathBuf>,
@@ -63,10 +66,27 @@ impl IndexStamps {
                     walls.writable_roots().filter(|root| root.starts_with(tree)).map(Path::to_owned).collect()
                 }
             };
+            if folders.is_empty() {
+                return None;
+            }
             let (index, head) = (stamp(&working.index), GitHead::of(&working));
-            (!folders.is_empty()).then_some(IndexStamp { working, index, head, folders })
+            let bytes = read_beginning(&working.index, index_file::LARGEST).unwrap_or_default();
+            Some(IndexStamp { working, index, bytes, head, folders })
         });
         Self(stamps.collect())
+    }
+}
+
+impl IndexStamp {
+    /// What the index had below a folder of the working tree; none where that cannot be told.
+    fn index_below(&self, folder: &Path) -> Option<GitIndex> {
+        if self.index.is_none() {
+            return Some(GitIndex::default());
+        }
+        let is_sha256 = self.head.commit.as_ref().is_some_and(|commit| commit.len() == 64);
+        let listed = index_file::listing(&self.bytes, if is_sha256 { 32 } else { 20 })?;
+        let index = GitIndex::parse(&listed, false);
+        Some(index.below(folder.strip_prefix(&self.working.tree).ok()?))
     }
 }
 
@@ -76,8 +96,8 @@ pub(super) fn stamp(index: &Path) -> Option<Stamp> {
     Some((metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
-/// Protected files that git has another text of than the folder, where the command changed what git has. Git itself is
-/// asked, behind the same walls, in roots that can only be read.
+/// Protected files that git has another text of than the folder, where the command changed what git has of them and was
+/// not to write them itself. Git is asked, behind the same walls, in roots that can only be read.
 pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
     let mut differing = Vec::new();
     for stamped in &before.0 {
@@ -90,7 +110,8 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
             // Asked also of a command whose time was over, or that was cancelled.
             let until = Deadline { deadline: Instant::now() + AT_MOST, cancelled: &[] };
             let git = GitQuery { sandbox, request, place: QueryPlace::Root(folder), until };
-            let asked = Comparison { git, folder, earlier: stamped.head.commit.as_deref() };
+            let (earlier, index) = (stamped.head.commit.as_deref(), stamped.index_below(folder));
+            let asked = Comparison { git, folder, earlier, index };
             match asked.differing(is_moved && head.is_born()) {
                 Ok(names) => differing.extend(names.into_iter().map(|name| folder.join(name))),
                 Err(error) => {
@@ -99,6 +120,8 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
             }
         }
     }
+    let touches = &request.walls.touches;
+    differing.retain(|path| !touches.iter().any(|touched| path.starts_with(touched)));
     differing
 }
 
@@ -107,22 +130,14 @@ struct Comparison<'a> {
     folder: &'a Path,
     /// Commit before the command.
     earlier: Option<&'a str>,
+    /// What the index had before the command.
+    index: Option<GitIndex>,
 }
 
 impl Comparison<'_> {
     fn differing(&self, is_committed: bool) -> Result<BTreeSet<PathBuf>, String> {
         let listed = self.answer(&git_index::LIST)?;
         let index = GitIndex::parse(&listed, false);
-        let mut differing = BTreeSet::new();
-        let mut files = Vec::new();
-        for (name, entry) in index.entries().filter(|(name, _)| is_protected(name)) {
-            match entry.kind {
-                Some(kind) if entry.hashes.len() == 1 => files.push(index.tracked(name, kind)),
-                // Of a submodule there is nothing to compare.
-                None if entry.hashes.len() == 1 => {}
-                _ => _ = differing.insert(name.clone()),
-            }
-        }
         let empty = match index
             .entries()
             .next()
@@ -131,18 +146,29 @@ impl Comparison<'_> {
             true => EMPTY_TREE_SHA256,
             false => EMPTY_TREE,
         };
-        let is_unlooked: HashSet<PathBuf> =
-            index.entries().filter(|(_, entry)| entry.is_unlooked).map(|(name, _)| name.clone()).collect();
-        let files = self.compare(files)?;
-        let (unlooked, looked): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|name| is_unlooked.contains(name));
-        differing.extend(looked);
-        // What its owner keeps otherwise than git has it, out of git's sight, is no news.
-        if !unlooked.is_empty() {
-            let staged: HashSet<PathBuf> =
-                self.changes(&STAGED, &[], empty)?.into_iter().map(|file| file.name).collect();
-            differing.extend(unlooked.into_iter().filter(|name| staged.contains(name)));
+        // Where it is not known what the index had: what it has otherwise than the commit.
+        let staged: BTreeSet<PathBuf> = match &self.index {
+            Some(_) => BTreeSet::new(),
+            None => self.changes(&STAGED, &[], empty)?.into_iter().map(|file| file.name).collect(),
+        };
+        let is_news = |name: &PathBuf| match &self.index {
+            Some(earlier) => !index.has_as(name, earlier),
+            None => staged.contains(name),
+        };
+        let mut differing = BTreeSet::new();
+        let mut files = Vec::new();
+        for (name, entry) in index.entries().filter(|(name, _)| is_protected(name)) {
+            match entry.kind {
+                Some(kind) if entry.hashes.len() == 1 && is_news(name) => {
+                    files.push(index.tracked(name, kind));
+                }
+                // Of a submodule there is nothing to compare.
+                _ if entry.hashes.len() == 1 => {}
+                _ if self.index.is_none() || is_news(name) => _ = differing.insert(name.clone()),
+                _ => {}
+            }
         }
+        differing.extend(self.compare(files)?);
         if is_committed {
             differing.extend(self.compare(self.changes(&COMMITTED, &["HEAD"], empty)?)?);
         }

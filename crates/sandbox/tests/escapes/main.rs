@@ -14,6 +14,7 @@ mod classes;
 mod closed_folders;
 mod commands;
 mod further_roots;
+mod git_differs;
 mod git_folders;
 mod larger_repository;
 #[path = "../support/left_out.rs"]
