@@ -120,14 +120,22 @@ pub(super) fn without_tools(
     let tools = if permitted { "no tools but those of its permissions" } else { "no tools" };
     Some(match has_room(model) {
         true => format!("no workspace here: the model has {tools}{}", advice(app)),
-        false => format!(
-            "{} has {tools}, as its window is {} tokens and these take {} or more: providers.{}.window says how large \
-             it is, and what agents.{agent}.tools names is sent all the same",
-            one_line(&model.full_name()),
-            model.window,
-            context::tools::LEAST_WINDOW,
-            one_line(&model.provider),
-        ),
+        false => {
+            let (name, window, least) = (model.full_name(), model.window, context::tools::LEAST_WINDOW);
+            let why = if model.window_assumed {
+                format!(
+                    "{window} tokens are assumed for its window, and these take {least} or more: if it has them, \
+                     `drawloom config set providers.{}.window 32768` says so",
+                    model.provider
+                )
+            } else {
+                format!(
+                    "its window is {window} tokens, and these take {least} or more: `drawloom config set \
+                     agents.{agent}.tools '[\"read\", \"grep\"]'` sends some all the same"
+                )
+            };
+            format!("{} has {tools}: {}", one_line(&name), one_line(&why))
+        }
     })
 }
 
