@@ -48,7 +48,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     profile::agent(&app.settings, agent)?;
     let further = named_folders(app, &args.allow)?;
     let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool), &further)?;
-    let registry = tools::all(app, scope).map_err(|why| CommandError::usage(why, "please report this"))?;
+    let registry = tools::all(app, scope)?;
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
     })?;

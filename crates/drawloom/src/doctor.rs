@@ -14,7 +14,7 @@ use commands::{CommandError, CommandOutcome};
 use sandbox::{Level, LevelReport};
 use workspace::trust::decide;
 
-use crate::config::Layers;
+use crate::config::{Layers, problems};
 use crate::open::reading;
 use crate::paths::InvocationPaths;
 
@@ -28,7 +28,7 @@ pub(crate) fn examine(
     layers: &Layers,
 ) -> Result<CommandOutcome, CommandError> {
     let config = layers.lenient()?;
-    let mut checks = vec![settings(layers)];
+    let mut checks = vec![settings(paths, layers)?];
     checks.extend(disk::checks(paths, &config, quick));
     checks.push(workspace(paths, layers));
     checks.extend(servers::checks(layers, &config, quick)?);
@@ -66,15 +66,23 @@ fn check(name: &str, state: State, why: impl Into<String>, fix: impl Into<String
     Check { name: name.to_owned(), state, why: why.into(), fix: fix.into() }
 }
 
-fn settings(layers: &Layers) -> Check {
-    match layers.problems() {
-        [] => ok("config", "no unknown keys, no wrong values"),
-        [first, rest @ ..] => {
-            let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-            let why = format!("{}: {}{more}", first.place, first.what);
-            check("config", State::Fail, why, first.hint.clone())
-        }
+fn settings(paths: &InvocationPaths, layers: &Layers) -> Result<Check, CommandError> {
+    let counted = |why: String, all: usize| match all {
+        1 => why,
+        _ => format!("{why} (and {} more)", all - 1),
+    };
+    if let [first, ..] = layers.problems() {
+        let why = counted(format!("{}: {}", first.place, first.what), layers.problems().len());
+        return Ok(check("config", State::Fail, why, first.hint.clone()));
     }
+    let problems = problems(layers, &paths.home)?;
+    Ok(match problems.first() {
+        None => ok("config", "no unknown keys, no wrong values"),
+        Some(first) => {
+            let why = counted(first.clone(), problems.len());
+            check("config", State::Fail, why, "`drawloom config check` names all of them")
+        }
+    })
 }
 
 fn workspace(paths: &InvocationPaths, layers: &Layers) -> Check {

@@ -45,16 +45,7 @@ pub(super) fn of_agent(
     if names.is_empty() {
         return Ok(None);
     }
-    let registry = registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names)
-        .map_err(|why| {
-            let searches = WEB_TOOLS[1];
-            let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
-                format!("{searches} needs a search engine: set web.search, and its key or address")
-            } else {
-                format!("`drawloom config set agents.{agent}.tools …` with those that there are")
-            };
-            CommandError::usage(why, hint)
-        })?;
+    let registry = registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names)?;
     Ok(Some(Arc::new(registry)))
 }
 
@@ -186,27 +177,45 @@ pub(crate) fn permission(tool: &str) -> Option<&'static str> {
 /// The tools of these names in a scope, as an agent has them.
 ///
 /// # Errors
-/// There is no tool of one of the names.
+/// There is no tool of one of the names, or one that is configured cannot be read.
 fn registry(
     app: &App,
     agent: &str,
     scope: ToolScope,
     is_shown: Arc<IsShown>,
     names: &[String],
-) -> Result<ToolRegistry, String> {
-    ToolRegistry::new(scope, further(app, agent, is_shown, names)?, names)
+) -> Result<ToolRegistry, CommandError> {
+    ToolRegistry::new(scope, further(app, agent, is_shown, names)?, names).map_err(|why| {
+        let searches = WEB_TOOLS[1];
+        let hint = if app.settings.web.search.is_none() && names.iter().any(|name| name == searches) {
+            format!("{searches} needs a search engine: set web.search, and its key or address")
+        } else {
+            format!(
+                "name some that there are: `drawloom config set agents.{agent}.tools '[\"read\", \"grep\"]'`"
+            )
+        };
+        CommandError::usage(why, hint)
+    })
 }
 
 /// All tools there are, for a decision on a call that is not made.
 ///
 /// # Errors
 /// One that is configured cannot be read.
-pub(crate) fn all(app: &App, scope: ToolScope) -> Result<ToolRegistry, String> {
+pub(crate) fn all(app: &App, scope: ToolScope) -> Result<ToolRegistry, CommandError> {
     registry(app, DEFAULT_AGENT, scope, nothing_shown(), &there(app))
 }
 
 /// Tools besides those of files and commands; of trees and of the configuration only those that `names` asks for.
-fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> Result<Vec<Tool>, String> {
+///
+/// # Errors
+/// One that is configured cannot be read.
+fn further(
+    app: &App,
+    agent: &str,
+    is_shown: Arc<IsShown>,
+    names: &[String],
+) -> Result<Vec<Tool>, CommandError> {
     let mut further = conversation_tools::tools(&app.runtime);
     if names.iter().any(|name| loom_tools::permission(name).is_some()) {
         further.extend(loom_tools::tools(app, agent));
@@ -214,9 +223,18 @@ fn further(app: &App, agent: &str, is_shown: Arc<IsShown>, names: &[String]) -> 
     let WebSettings { private_hosts, search } = app.settings.web.clone();
     further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
-        further.push(tool.read(name)?.into_tool());
+        further.push(tool.read(name).map_err(|why| wrong_tool(name, why))?.into_tool());
     }
     Ok(further)
+}
+
+/// That a tool of the configuration cannot be read, for a reason that begins with its key.
+fn wrong_tool(name: &str, why: String) -> CommandError {
+    let key = why.split([' ', ':']).next().unwrap_or_default();
+    let hint = format!(
+        "`drawloom config set {key} …` corrects it, `drawloom config unset tools.{name}` takes the tool out"
+    );
+    CommandError::usage(why, hint)
 }
 
 /// The tools that an agent may call, and the names of the others there are (`/tools`). `model` is the one that is asked,
@@ -232,8 +250,7 @@ pub(super) fn shown(
     is_unrestricted: bool,
 ) -> Result<ToolsShown, CommandError> {
     let named = given(app, agent, session, model)?;
-    let wrong = |why| CommandError::usage(why, "correct it in config.toml");
-    let further = further(app, agent, nothing_shown(), &named).map_err(wrong)?;
+    let further = further(app, agent, nothing_shown(), &named)?;
     let found = ToolRegistry::described(further, &named);
     let policy = profile::policy(&app.settings, agent)?;
     let runs = found.iter().any(|(_, effects)| effects.contains(&Effect::Exec));

@@ -290,7 +290,11 @@ fn line_of_input() -> Result<String, CommandError> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
+/// What is wrong with what is configured, with keys that are missing and do not go together.
+///
+/// # Errors
+/// When a key and its type disagree, which no file brings about.
+pub(crate) fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, CommandError> {
     let mut problems: Vec<_> = layers.problems().iter().map(file::Problem::to_string).collect();
     // Of a file that cannot be read it is not known what is missing.
     if layers.is_broken() {

@@ -1,5 +1,6 @@
 //! Values that fit the kind of their key and are refused all the same: they would have no effect, or break what reads them.
 
+use commands::settings::ConfiguredTool;
 use egress::HostPort;
 use text::terminal::one_line;
 use toml::Value;
@@ -24,6 +25,11 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
             format!("choose another one; `drawloom config unset tools.{name}` takes this one out"),
         ));
     }
+    if let [section, name, key] = &segments(path)[..]
+        && section == "tools"
+    {
+        return check_tool(name, key, value).map_err(|why| misfit(path, &why));
+    }
     let mut texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_net = matches!(&segments(path)[..], [section, _, key] if section == "tools" && key == "net");
     match path {
@@ -43,6 +49,21 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a value that no tool takes, whatever its other keys are.
+fn check_tool(name: &str, key: &str, value: &Value) -> Result<(), String> {
+    let mut keys = toml::Table::new();
+    for (key, text) in [("command", "true"), ("description", "A tool.")] {
+        keys.insert(key.to_owned(), text.into());
+    }
+    if key == "effects" {
+        keys.insert("net".to_owned(), vec!["open"].into());
+    }
+    keys.insert(key.to_owned(), value.clone());
+    let tool: ConfiguredTool =
+        keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    tool.read(name).map(drop)
 }
 
 /// The value of a key that was written on a command line or in the environment.

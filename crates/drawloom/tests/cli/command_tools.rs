@@ -147,6 +147,57 @@ fn what_is_wrong_with_a_configured_tool_is_named_by_its_key() {
 }
 
 #[test]
+fn a_value_that_no_tool_takes_is_refused_and_one_that_is_missing_named_by_its_key_wherever_it_is_needed() {
+    let world = world(&[json!({"text": "Done."})], "");
+    for (key, wrong, said) in [
+        ("tools.fail.effects", r#"["raed"]"#, "unknown variant `raed`"),
+        ("tools.fail.schema", "nojson", "is no JSON"),
+        ("tools.fail.net", r#"["http://x"]"#, "net"),
+    ] {
+        let refused = world.run(&["config", "set", key, wrong]);
+        let told = format!("{key} does not fit");
+        assert!(
+            refused.code == Some(2) && refused.err.contains(&told) && refused.err.contains(said),
+            "{refused:?}"
+        );
+    }
+    // The order in which keys are set does not count.
+    world.ok(&["config", "set", "tools.fail.effects", r#"["net"]"#]);
+    world.ok(&["config", "set", "tools.fail.net", r#"["example.org"]"#]);
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "-m", "Hi."]);
+    let looks_at_config = || {
+        let (_, found) = world.json(&["doctor", "--quick"]);
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        let config = checks.find(|check| check["name"] == "config").unwrap();
+        (config["state"].as_str().unwrap().to_owned(), config["why"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(looks_at_config().0, "ok");
+
+    world.ok(&["config", "unset", "tools.fail.description"]);
+    let told = "tools.fail.description is missing";
+    assert_eq!(looks_at_config(), ("fail".to_owned(), told.to_owned()));
+    for command in [&["chat", "-m", "Hi."][..], &["tools", "list"], &["policy", "test", "note", "{}"]] {
+        let refused = world.run(&[&["--workspace", &project][..], command].concat());
+        let hint =
+            "`drawloom config set tools.fail.description …` corrects it, `drawloom config unset tools.fail`";
+        assert!(
+            refused.code == Some(2) && refused.err.contains(told) && refused.err.contains(hint),
+            "{command:?}: {refused:?}"
+        );
+    }
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    world.write("config.toml", &config.replace(r#"effects = ["net"]"#, r#"effects = ["raed"]"#));
+    for command in [&["chat", "-m", "Hi."][..], &["config", "check"]] {
+        let said = world.run(command);
+        let said = format!("{}{}", said.out, said.err);
+        assert!(said.contains("tools.fail.effects does not fit") && said.contains("`raed`"), "{said}");
+    }
+    let (state, why) = looks_at_config();
+    assert!(state == "fail" && why.contains("tools.fail.effects does not fit"), "{why}");
+}
+
+#[test]
 fn the_tools_of_the_model_are_listed_with_what_they_do() {
     let world = world(&[], "");
     let project = text(&world.path("project"));
