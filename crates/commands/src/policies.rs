@@ -2,6 +2,7 @@
 
 use loom::source::DEFAULT_AGENT;
 use policy::{Attendance, Reason, SessionFacts, SessionType};
+use text::terminal::one_line;
 
 use crate::app::App;
 use crate::args::policy::{ListArgs, TestArgs};
@@ -35,7 +36,7 @@ pub(crate) fn list(app: &App, args: &ListArgs) -> Result<CommandOutcome, Command
 /// `policy test`.
 ///
 /// # Errors
-/// There is no such tool, or its arguments do not fit.
+/// There is no such tool, its arguments do not fit, or a path of them lies where tools do not reach.
 pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, CommandError> {
     let kind = args.session.map_or(SessionType::Main, SessionType::from);
     let arguments = serde_json::from_str(&args.arguments).map_err(|error| {
@@ -52,6 +53,13 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
     })?;
+    if let Some(path) = checked.unreached() {
+        return Err(CommandError::refused(
+            "outside",
+            format!("not decided: {} lies in no folder that tools reach", one_line(&path)),
+            "`--allow DIR:rw` tests it with a further folder, `--workspace DIR` in another one",
+        ));
+    }
     let facts = SessionFacts {
         kind,
         attendance: if args.unattended { Attendance::Unattended } else { Attendance::Attended },

@@ -22,6 +22,7 @@ use std::path::Path;
 
 use loom::Digest;
 use memchr::memchr;
+use serde_json::Value;
 use workspace::{Content, FileError, FileKind, LinkPolicy, ReadRules, RelativePath, Root, RootedPath};
 
 use crate::tool::{Tool, ToolScope};
@@ -45,6 +46,16 @@ pub(crate) fn tools() -> [Tool; 11] {
         Tool::reading("read", read::DESCRIPTION, read::run),
         Tool::writing("write", write::DESCRIPTION, write::run, write::paths, write::preview),
     ]
+}
+
+/// The paths that a call of one of them names; nothing of another tool.
+pub(crate) fn named(tool: &str, arguments: &Value) -> Vec<String> {
+    if !tools().iter().any(|one| one.spec.name == tool) {
+        return Vec::new();
+    }
+    let text = |name| arguments.get(name).and_then(Value::as_str);
+    let of_patch = text("patch").into_iter().flat_map(patch::named).map(|(path, _)| path);
+    ["path", "from", "to"].into_iter().filter_map(text).map(str::to_owned).chain(of_patch).collect()
 }
 
 /// The root of a path that was given, and the path below it.

@@ -237,6 +237,12 @@ impl CheckedCall {
         self.tool.plan_mode_refusal(&self.scope, &self.arguments).filter(|_| self.plan_mode)
     }
 
+    /// A path of a file tool that lies beneath no root, so that the tool refuses it whatever policy says.
+    pub fn unreached(&self) -> Option<String> {
+        let named = files::named(&self.tool.spec.name, &self.arguments);
+        named.into_iter().find(|path| self.scope.roots.place(path).is_err_and(|error| error.is_outside()))
+    }
+
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
     pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         self.scope.policy.decide_with(&self.facts(), session, permissions)

@@ -42,6 +42,13 @@ pub enum RootLookupError {
     Path(#[from] PathProblem),
 }
 
+impl RootLookupError {
+    /// Whether there are roots, and the path leads elsewhere.
+    pub fn is_outside(&self) -> bool {
+        matches!(self, Self::Path(PathProblem::Outside | PathProblem::Home))
+    }
+}
+
 /// "Not configured" is of the not-found kind, so that callers of `std::io` see what they expect.
 impl From<RootLookupError> for io::Error {
     fn from(error: RootLookupError) -> Self {

@@ -111,6 +111,35 @@ fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn nothing_is_decided_on_a_path_that_lies_in_no_folder_of_the_tools() {
+    let world = world();
+    let project = world.path("project");
+    let run = |tool: &str, arguments: &Value, more: &[&str]| {
+        let (project, arguments) = (project.to_str().unwrap(), arguments.to_string());
+        world.run(&[&["--workspace", project, "policy", "test", tool, &arguments][..], more].concat())
+    };
+    let added = "*** Begin Patch\n*** Add File: /etc/x\n+a\n*** End Patch\n";
+    for (tool, arguments, path) in [
+        ("write", json!({"path": "/etc/x", "content": "a"}), "/etc/x"),
+        ("read", json!({"path": "~/.ssh/id_rsa"}), "~/.ssh/id_rsa"),
+        ("read", json!({"path": "../a"}), "../a"),
+        ("move", json!({"from": "a", "to": "/etc/x"}), "/etc/x"),
+        ("patch", json!({"patch": added}), "/etc/x"),
+    ] {
+        let refused = run(tool, &arguments, &[]);
+        let told = format!("not decided: {path} lies in no folder that tools reach");
+        assert!(refused.code == Some(4) && refused.err.contains(&told), "{tool}: {refused:?}");
+    }
+    let further = world.path("further");
+    fs::create_dir_all(&further).unwrap();
+    let there = json!({"path": further.join("x"), "content": "a"});
+    assert_eq!(run("write", &there, &[]).code, Some(4));
+    let allowed = run("write", &there, &["--allow", &format!("{}:rw", further.display())]);
+    assert!(allowed.out.starts_with("allow"), "{allowed:?}");
+    assert!(run("write", &json!({"path": project.join("x"), "content": "a"}), &[]).out.starts_with("allow"));
+}
+
+#[test]
 fn a_stronger_rule_is_named_and_one_that_is_there_is_not_written_twice() {
     let world = world();
     world.ok(&["policy", "deny", "write"]);

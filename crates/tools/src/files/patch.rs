@@ -22,14 +22,19 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn paths(scope: &ToolScope, asked: &Arguments) -> Vec<PathUse> {
-    let Ok(patch) = Patch::parse(&asked.patch) else { return Vec::new() };
+    let named = named(&asked.patch).into_iter();
+    named.filter_map(|(path, access)| scope.path_use(&path, access)).collect()
+}
+
+/// The paths of a patch, with what it does to them; nothing of one that is none.
+pub(super) fn named(patch: &str) -> Vec<(String, PathAccess)> {
+    let Ok(patch) = Patch::parse(patch) else { return Vec::new() };
     let of = |file: FilePatch| match file.action {
         FileAction::Add { path } | FileAction::Update { path } => vec![(path, PathAccess::Write)],
         FileAction::Delete { path } => vec![(path, PathAccess::Remove)],
         FileAction::Move { from, to } => vec![(from, PathAccess::Remove), (to, PathAccess::Write)],
     };
-    let named = patch.files.into_iter().flat_map(of);
-    named.filter_map(|(path, access)| scope.path_use(&path, access)).collect()
+    patch.files.into_iter().flat_map(of).collect()
 }
 
 /// Edits of a patch, in its order: a path that stands there twice is changed on top of its first change.
