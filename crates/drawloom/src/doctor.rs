@@ -12,11 +12,13 @@ use commands::results::maintenance::{Check, Health, Sandbox, State};
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
 use sandbox::{Level, LevelReport};
+use text::terminal::one_line;
 use workspace::trust::decide;
 
 use crate::config::{Layers, problems};
 use crate::open::reading;
 use crate::paths::InvocationPaths;
+use crate::workspaces::in_repository;
 
 /// Looks at everything.
 ///
@@ -90,7 +92,11 @@ fn workspace(paths: &InvocationPaths, layers: &Layers) -> Check {
         Ok(chosen) => chosen,
         Err(error) => return check("workspace", State::Fail, error.message, error.hint),
     };
-    let why = format!("{}: {}", chosen.folder.display(), chosen.why);
+    let mut why = format!("{}: {}", chosen.folder.display(), chosen.why);
+    if let Some(git_top) = &chosen.git_top {
+        let shown = git_top.to_string_lossy();
+        why = format!("{why}; the git repository {} is none: {}", one_line(&shown), in_repository(git_top));
+    }
     // What cannot be opened is not there yet, or is named when something is loaded from it.
     let Some(looked) = paths.guard().ok().and_then(|guard| InspectedFolder::at(&chosen.folder, &guard).ok())
     else {

@@ -49,7 +49,7 @@ fn at(paths: &InvocationPaths, chosen: &ChosenWorkspace) -> Workspace {
 }
 
 /// How to work in a git repository that is no workspace; its top is named, as the working directory may be below it.
-fn in_repository(git_top: &Path) -> String {
+pub(crate) fn in_repository(git_top: &Path) -> String {
     let trust = format!("drawloom workspace trust {}", quoted(&git_top.to_string_lossy()));
     format!("`--workspace .` works in the folder you are in, and `{trust}` makes the repository found")
 }

@@ -212,6 +212,22 @@ fn a_store_that_is_left_over_is_not_asked_where_the_store_is_on_a_server() {
 }
 
 #[test]
+fn doctor_names_a_git_repository_that_is_no_workspace_and_what_makes_it_one() {
+    let world = World::new();
+    let repo = repository(&world);
+    let doctor = || {
+        let output = world.command(&["doctor", "--quick", "--json"]).current_dir(&repo).output().unwrap();
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut checks = found["checks"].as_array().unwrap().iter();
+        checks.find(|check| check["name"] == "workspace").unwrap()["why"].as_str().unwrap().to_owned()
+    };
+    let trust = format!("`drawloom workspace trust {}` makes the repository found", text(&repo));
+    assert!(doctor().contains(&trust), "{}", doctor());
+    world.ok(&["workspace", "trust", &text(&repo)]);
+    assert!(!doctor().contains("makes the repository found"), "{}", doctor());
+}
+
+#[test]
 fn a_git_work_tree_that_is_not_offered_is_not_read() {
     let world = World::new();
     let repo = repository(&world);
