@@ -1,94 +1,235 @@
 //! Programs that take further commands from their input: what they run is in no word of a line (`… | sh`).
 
-use crate::programs::{base_name, is_among, is_interpreter, launches};
+use crate::programs::{base_name, is_among, is_interpreter, is_launcher, launches};
 use crate::shell::{Lexer, SimpleCommand};
 
-/// Words of a command that are looked at; beyond, it may take commands.
-const MAX_WORDS: usize = 64;
+/// Options of programs, and the arguments that stand before the one that says what is run.
+struct Syntax {
+    programs: &'static [&'static str],
+    before: usize,
+    /// Short options with which input is read in any case.
+    input: &'static str,
+    /// Short options whose value says what is run, or that run nothing.
+    texts: &'static str,
+    /// Other short options with a value.
+    values: &'static str,
+}
 
-/// Programs that take commands from their input, whatever their arguments are.
-const READERS: &[&str] = &["at", "batch", "crontab", "ed", "ex", "su", "runuser"];
+const fn syntax(
+    programs: &'static [&'static str],
+    before: usize,
+    [input, texts, values]: [&'static str; 3],
+) -> Syntax {
+    Syntax { programs, before, input, texts, values }
+}
 
-/// Programs that take commands from their input where no argument says what they run: shells, and programs that start one
-/// then. Interpreters are as these.
-const READERS_ALONE: &[&str] = &[
-    "sh", "rbash", "ash", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "nu", "sudo",
-    "doas", "unshare", "nsenter", "fakeroot", "source", "setarch", "i386", "linux32", "linux64", "uname26",
-    "x86_64", "parallel", "firejail", "vi", "vim", "nvim",
+/// Programs that take commands from their input where no argument says what they run; interpreters that are not here are as
+/// the last one.
+const READERS: &[Syntax] = &[
+    // Whatever their arguments are, or near to it.
+    syntax(
+        &[
+            "at",
+            "batch",
+            "crontab",
+            "ed",
+            "ex",
+            "su",
+            "runuser",
+            "script",
+            "chroot",
+            "nsenter",
+            "unshare",
+            "fakeroot",
+            "firejail",
+            "setarch",
+            "i386",
+            "linux32",
+            "linux64",
+            "uname26",
+            "x86_64",
+            "shell",
+            "git-shell",
+        ],
+        usize::MAX,
+        ["", "", ""],
+    ),
+    syntax(&["nix-shell"], usize::MAX, ["", "", "AIp"]),
+    syntax(
+        &["sh", "rbash", "ash", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "nu"],
+        0,
+        ["s", "c", "oO"],
+    ),
+    syntax(&["vi", "vim", "nvim"], 0, ["eE", "", "cSuUtTwWi"]),
+    syntax(&["ssh"], 1, ["", "V", "BbcDEeFIiJLlmOopQRSWw"]),
+    syntax(&["psql"], usize::MAX, ["", "cflV", "dhpUvFPRTo"]),
+    syntax(&["sqlite"], 1, ["", "", ""]),
+    syntax(&["gdb", "lldb"], usize::MAX, ["", "b", ""]),
+    syntax(&["python", "pypy", "ipython"], 0, ["", "cV", "WX"]),
+    syntax(&["perl"], 0, ["", "eEvV", "IMm"]),
+    syntax(&["ruby", "irb"], 0, ["", "ev", "CEFIr"]),
+    syntax(&["node", "nodejs"], 0, ["", "epv", "Cr"]),
+    syntax(&["php"], 0, ["", "BEFRfrv", "cdz"]),
+    syntax(&["lua", "luajit"], 0, ["", "ev", "l"]),
+    syntax(&["julia"], 0, ["", "Eev", "CHJLPpt"]),
+    syntax(&["source", "."], 0, ["", "", ""]),
+    syntax(&[], 0, ["", "cefv", ""]),
 ];
 
-/// Launchers that take so many arguments before the program that they start; the others take none.
-const ARGUMENTS: &[(&str, usize)] = &[
-    ("chroot", 1),
-    ("chrt", 1),
-    ("direnv", 2),
-    ("docker", 2),
-    ("faketime", 1),
-    ("flock", 1),
-    ("ip", 3),
-    ("nerdctl", 2),
-    ("podman", 2),
-    ("ssh", 1),
-    ("taskset", 1),
-    ("timeout", 1),
+/// Programs whose first argument is the program that they start, with their input or with what comes from it.
+const WRAPPERS: &[Syntax] = &[
+    syntax(&["sudo"], 0, ["", "", "CDRTUghprtu"]),
+    syntax(&["doas"], 0, ["", "", "Cu"]),
+    syntax(&["env"], 0, ["", "S", "Cu"]),
+    syntax(&["nice"], 0, ["", "", "n"]),
+    syntax(&["ionice"], 0, ["", "", "Pcnpu"]),
+    syntax(&["stdbuf"], 0, ["", "", "eio"]),
+    syntax(&["timeout"], 0, ["", "", "ks"]),
+    syntax(&["time"], 0, ["", "", "fo"]),
+    syntax(&["command"], 0, ["", "Vv", ""]),
+    syntax(&["nohup", "setsid", "builtin", "exec"], 0, ["", "", "a"]),
+    syntax(&["npx", "pnpx", "bunx", "uvx"], 0, ["", "c", "p"]),
+    syntax(&["xargs"], 0, ["", "", "EILPadns"]),
+    syntax(&["parallel"], 0, ["", "", "ILNSXadjn"]),
 ];
+
+/// Long options whose value says what is run, that run nothing, and others with a value.
+const LONG_TEXTS: &[&str] = &["--command", "--eval", "--execute", "--file", "--print", "--run", "--batch"];
+const LONG_VALUES: &[&str] =
+    &["--rcfile", "--init-file", "--require", "--import", "--loader", "--env-file", "--conditions"];
+const RUN_NOTHING: &[&str] = &["--version", "--help", "-version", "-V"];
+
+/// Names of the input, and the end of the words of `find -exec`.
+const INPUT: &[&str] = &["-", ";", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
+/// Launchers that start nothing that their arguments name by itself.
+const FILTERS: &[&str] =
+    &["awk", "gawk", "mawk", "nawk", "sed", "gsed", "less", "more", "view", "man", "info", "nano"];
+
+/// Programs that run what their input says where an argument names it.
+const RUN_NAMED_INPUT: &[&str] = &["make", "uv", "deno", "bun"];
+
+/// What the arguments of a program say of what it runs.
+#[derive(Clone, Copy)]
+enum Said<'w> {
+    /// Nothing, or that it is in the input.
+    Input,
+    /// A text, where one is known.
+    Text(Option<&'w str>),
+    /// A file or a program, by its place.
+    Named(usize),
+}
 
 /// Whether a command takes further commands from its input, also within a text that it runs. The depth is that of its line
 /// in others.
 pub(crate) fn reads_commands(command: &SimpleCommand, depth: usize) -> bool {
-    let words: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
-    let within = |text: &&str| {
-        let line = Lexer::read(text, depth + 1);
-        !line.complete || line.commands.iter().any(|command| reads_commands(command, depth + 1))
-    };
-    let texts = words.iter().skip(1).filter(|text| text.contains(char::is_whitespace));
-    starts_reader(&words) || (launches(words.iter().copied()) && texts.clone().any(within))
+    let all: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+    let is_line_that_reads = |text: &str| !Lexer::read(text, depth + 1, true).complete;
+    let mut words = all.as_slice();
+    let (mut is_completed, mut replaces) = (false, false);
+    while let Some(program) = words.first() {
+        if let Some(wrapper) = WRAPPERS.iter().find(|row| is_among(row.programs, program)) {
+            if base_name(program) == "parallel" || base_name(program) == "xargs" {
+                is_completed = true;
+                let is_replacing = |word: &&str| word.starts_with("-I") || word.starts_with("--replace");
+                replaces |= base_name(program) == "parallel" || words.iter().any(is_replacing);
+            }
+            match wrapper.said(words, true) {
+                Said::Input => return base_name(program) != "xargs",
+                Said::Text(text) => return text.is_some_and(is_line_that_reads),
+                Said::Named(at) => words = &words[at..],
+            }
+            continue;
+        }
+        let Some(reader) = reader(words) else { break };
+        return match reader.said(words, false) {
+            Said::Input => true,
+            // What comes from the input completes the words, and stands in each of them.
+            Said::Text(_) if replaces => true,
+            Said::Text(None) => is_completed,
+            Said::Text(Some(text)) => !is_interpreter(program) && is_line_that_reads(text),
+            Said::Named(_) if base_name(program) == "ssh" => starts_reader(&words[1..], is_line_that_reads),
+            Said::Named(_) => false,
+        };
+    }
+    let Some(program) = words.first().filter(|_| launches(words.iter().copied())) else { return false };
+    let is_input = |word: &&str| INPUT.contains(word) || word.ends_with("=-") || *word == "-f-";
+    if is_among(RUN_NAMED_INPUT, program) && words.iter().any(is_input) {
+        return true;
+    }
+    !is_among(FILTERS, program) && starts_reader(&words[1..], is_line_that_reads)
 }
 
-/// Whether words begin with such a program, or start one.
-fn starts_reader(words: &[&str]) -> bool {
-    let mut arguments = 0;
-    let mut last_is_option = false;
-    for (at, word) in words.iter().enumerate() {
-        if at == MAX_WORDS {
-            return true;
+/// Whether a program that takes commands from its input stands anywhere among words, or in a line that is one of them.
+fn starts_reader(words: &[&str], is_line_that_reads: impl Fn(&str) -> bool) -> bool {
+    words.iter().enumerate().any(|(at, word)| match word.contains(char::is_whitespace) {
+        true => is_line_that_reads(word),
+        false => {
+            let words = &words[at..];
+            reader(words).is_some_and(|reader| matches!(reader.said(words, false), Said::Input))
         }
-        let is_alone = is_among(READERS_ALONE, word) || is_interpreter(word) || (at == 0 && *word == ".");
-        if is_among(READERS, word) || (is_alone && !says_what_it_runs(&words[at + 1..])) {
-            return true;
-        }
-        let taken = ARGUMENTS.iter().find(|(program, _)| *program == base_name(word));
-        arguments += taken.map_or(0, |(_, count)| *count);
-        let is_option = word.starts_with('-');
-        let is_free =
-            is_option || last_is_option || word.contains('=') || (launches(words[at..].iter().copied()));
-        // What `xargs` starts has no input.
-        if base_name(word) == "xargs" || (!is_free && arguments == 0) {
-            return false;
-        }
-        arguments -= usize::from(!is_free);
-        last_is_option = is_option;
-    }
-    false
+    })
 }
 
-/// Whether the arguments of a shell or an interpreter name a file or a text to run.
-fn says_what_it_runs(arguments: &[&str]) -> bool {
-    const INPUT: &[&str] = &["-", ";", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let letters = argument.strip_prefix(['-', '+']).filter(|letters| !letters.starts_with('-'));
-        match letters {
-            _ if matches!(*argument, "--version" | "--help" | "-V") => return true,
-            _ if INPUT.contains(argument) => return false,
-            Some(letters) if letters.contains('c') => return true,
-            Some(letters) if letters.ends_with('s') => return false,
-            Some(letters) if letters.ends_with(['o', 'O']) => drop(arguments.next()),
-            Some(letters) if letters.chars().all(char::is_alphanumeric) => {}
-            None if matches!(*argument, "--rcfile" | "--init-file") => drop(arguments.next()),
-            None if argument.starts_with("--") => {}
-            Some(_) | None => return true,
+fn reader(words: &[&str]) -> Option<&'static Syntax> {
+    let program = words.first()?;
+    let known = READERS.iter().find(|row| is_among(row.programs, program));
+    known.or_else(|| READERS.last().filter(|_| is_interpreter(program)))
+}
+
+impl Syntax {
+    /// What the words of a command say. Behind a long option of a wrapper stands its value, unless it is a program.
+    fn said<'w>(&self, words: &[&'w str], is_wrapper: bool) -> Said<'w> {
+        let is_editor = self.input.contains('e');
+        let mut before = self.before;
+        let mut at = 1;
+        while let Some(word) = words.get(at).copied() {
+            let next = words.get(at + 1).copied();
+            if RUN_NOTHING.contains(&word) && !is_wrapper {
+                return Said::Named(at);
+            }
+            at += 1;
+            if INPUT.contains(&word) {
+                return if is_editor { Said::Named(at - 1) } else { Said::Input };
+            }
+            let options = word.strip_prefix(['-', '+']);
+            match options.map(|options| (options, options.strip_prefix('-'))) {
+                Some((_, Some(long))) => {
+                    let (name, value) =
+                        word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+                    if LONG_TEXTS.contains(&name) && !is_wrapper {
+                        return Self::text(value.or(next));
+                    }
+                    let is_program = next.is_some_and(is_launcher);
+                    let has_value = LONG_VALUES.contains(&word) || (is_wrapper && !is_program);
+                    at += usize::from(value.is_none() && !long.is_empty() && has_value);
+                }
+                Some((letters, None)) => {
+                    for (place, letter) in letters.char_indices() {
+                        let rest = &letters[place + letter.len_utf8()..];
+                        let value = if rest.is_empty() { next } else { Some(rest) };
+                        if self.input.contains(letter) {
+                            return Said::Input;
+                        }
+                        if self.texts.contains(letter) {
+                            return Self::text(value);
+                        }
+                        if self.values.contains(letter) {
+                            at += usize::from(rest.is_empty());
+                            break;
+                        }
+                    }
+                }
+                // Settings, and numbers as the time of `timeout`, are no programs.
+                None if word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit()) => {}
+                None if before == 0 => return Said::Named(at - 1),
+                None => before -= 1,
+            }
         }
+        Said::Input
     }
-    false
+
+    fn text(value: Option<&str>) -> Said<'_> {
+        if value.is_some_and(|value| INPUT.contains(&value)) { Said::Input } else { Said::Text(value) }
+    }
 }

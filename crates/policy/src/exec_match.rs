@@ -1,6 +1,6 @@
 //! Matching of an exec pattern's words against a command: strictly for an allow rule, generously for a deny rule.
 
-use crate::programs::{base_name, is_interpreter, is_launcher, launches};
+use crate::programs::{attached, base_name, is_interpreter, is_launcher, launches, program_letters};
 use crate::shell::{CommandLine, Lexer, SimpleCommand, UNREADABLE, Word};
 
 /// Answer of a generous match, from the least to the most.
@@ -51,10 +51,16 @@ fn hits_within(pattern: &[String], more: bool, command: &SimpleCommand, depth: u
         return direct;
     }
     let code = words.iter().any(|word| is_interpreter(&word.text));
+    let letters = program_letters(|name| words.iter().any(|word| base_name(&word.text) == name));
     let mut best = direct;
     for (at, word) in words.iter().enumerate().skip(1) {
         best =
             best.max(hits_at(pattern, more, &words[at..])).max(hits_text(pattern, more, word, code, depth));
+        // Whether the letters are those of the program that gets them is not looked into.
+        if let Some(text) = attached(&word.text, &letters) {
+            let value = Word { text: text.to_owned(), known: word.known, bare: 0 };
+            best = best.max(hits_text(pattern, more, &value, code, depth).min(Match::Unknown));
+        }
         if best == Match::Yes {
             break;
         }
@@ -69,11 +75,10 @@ fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usi
     if !word.known || UNREADABLE.contains(&word.text.as_str()) {
         return Match::Unknown;
     }
-    // The value of an option or a setting may be a program: `--to-command=rm`, `core.pager=rm`, `-Srm`.
+    // The value of an option or a setting may be a program: `--to-command=rm`, `core.pager=rm`.
     let text = word.text.as_str();
     let value = text.split_once('=').filter(|(name, _)| !name.contains(char::is_whitespace));
     let value = value.map_or(text, |(_, value)| value);
-    let value = pattern.first().and_then(|program| attached(value, base_name(program))).unwrap_or(value);
     if !text.contains(|c: char| c.is_whitespace() || "|&;<>()$`\\\"'".contains(c)) {
         let value = Word { text: value.to_owned(), known: true, bare: 0 };
         return hits_at(pattern, more, &[value]);
@@ -81,19 +86,11 @@ fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usi
     if depth >= MAX_TEXTS {
         return Match::Unknown;
     }
-    let inner = Lexer::read(value, depth);
+    let inner = Lexer::read(value, depth, false);
     let found = inner.commands.iter().map(|command| hits_within(pattern, more, command, depth + 1)).max();
     let beside = hits_beside_within(pattern, more, &inner, depth + 1);
     let may = code || pattern.first().is_some_and(|program| names(value, base_name(program)));
     found.unwrap_or(Match::No).max(beside).max(if may { Match::Unknown } else { Match::No })
-}
-
-/// A text that begins with a program and is attached to short options.
-fn attached<'t>(text: &'t str, program: &str) -> Option<&'t str> {
-    let first = text.split(char::is_whitespace).next().filter(|first| first.starts_with('-'))?;
-    let letters = first.strip_suffix(program)?.strip_prefix('-')?;
-    let is_group = !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    is_group.then(|| &text[1 + letters.len()..])
 }
 
 /// Whether a text names a program.

@@ -299,13 +299,26 @@ const PARTIAL: &[PartialLauncher] = &[
     PartialLauncher { program: "gh", subcommands: &["alias", "codespace", "extension"], options: &[] },
 ];
 
-/// Short options that run a program, alone or in a group (`-qu`): program, subcommand if it has any, letters.
+/// Short options that run a program, alone or in a group (`-qu`): program, subcommand if it has any, letters. Those of a
+/// launcher are here for what is attached to them.
 const GROUPED: &[(&str, &str, &[char])] = &[
+    ("bind", "", &['x']),
+    ("compgen", "", &['C']),
+    ("complete", "", &['C']),
+    ("env", "", &['S']),
+    ("fd", "", &['X', 'x']),
+    ("flock", "", &['c']),
     ("git", "clone", &['c', 'u']),
+    ("git", "difftool", &['x']),
     ("git", "grep", &['O']),
     ("git", "rebase", &['x']),
+    ("man", "", &['P']),
     ("mapfile", "", &['C']),
     ("readarray", "", &['C']),
+    ("rsync", "", &['e']),
+    ("runuser", "", &['c']),
+    ("script", "", &['c']),
+    ("su", "", &['c']),
     ("tar", "", &['F', 'I']),
 ];
 
@@ -353,6 +366,18 @@ pub(crate) fn launches<'a>(words: impl Iterator<Item = &'a str> + Clone) -> bool
     let arguments = words.skip(1);
     let partial = PARTIAL.iter().find(|partial| partial.program == base_name(first));
     partial.is_some_and(|partial| partial.launches(arguments.clone()))
+}
+
+/// Letters of short options that run a program, for programs and subcommands that a command names.
+pub(crate) fn program_letters(is_named: impl Fn(&str) -> bool) -> Vec<char> {
+    let rows = GROUPED.iter().filter(|(program, of, _)| is_named(program) && (of.is_empty() || is_named(of)));
+    rows.flat_map(|(_, _, letters)| letters.iter().copied()).collect()
+}
+
+/// Text that is attached to such a letter of a word, alone or in a group: `-Srm`, `-vS"rm x"`.
+pub(crate) fn attached<'t>(word: &'t str, letters: &[char]) -> Option<&'t str> {
+    let (group, text) = word.strip_prefix('-')?.split_once(letters)?;
+    (!text.is_empty() && group.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(text)
 }
 
 impl PartialLauncher {

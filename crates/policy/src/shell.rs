@@ -59,6 +59,8 @@ impl Word {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     pub(crate) words: Vec<Word>,
+    /// Whether it may get its input from another command, or from a text of the line.
+    pub(crate) fed: bool,
 }
 
 /// File that a line reads from or writes to.
@@ -77,8 +79,6 @@ pub(crate) struct CommandLine {
     pub(crate) assigns: bool,
     /// Assignments of variables from which a program may take another one.
     pub(crate) program_variables: Vec<Word>,
-    /// First of the commands that may get their input from another one, or from a text of the line.
-    pub(crate) fed: Option<usize>,
     pub(crate) obstacles: Vec<Obstacle>,
     /// Whether all commands that may run are among `commands`.
     pub(crate) complete: bool,
@@ -86,7 +86,7 @@ pub(crate) struct CommandLine {
 
 impl CommandLine {
     pub(crate) fn read(line: &str) -> Self {
-        Lexer::read(line, 0)
+        Lexer::read(line, 0, false)
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -208,6 +208,29 @@ mod tests {
             "a {} +",
         ] {
             assert_eq!(obstacles(line), Vec::new(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_feeds_what_is_behind_it_up_to_the_end_of_its_pipeline() {
+        for (line, fed) in [
+            ("a; b | c | d; e && f | g || h\ni", "cdg"),
+            ("a |\n\nb\nc", "b"),
+            ("a | (b; c) | d; e", "bcd"),
+            ("a | { b; { c; }; d; }; e", "bcd"),
+            ("a | if b; then c; else d; fi; e", "bcd"),
+            ("{ a | b; c; }; d", "b"),
+            ("a | b $(c `d`); e", "bcd"),
+            ("a > >(b); c <(d); e", "b"),
+            ("a <<< x; b", "a"),
+            ("(a; b) <<< c; d", "ab"),
+            ("a() { b; }; c", "ab"),
+        ] {
+            let read = CommandLine::read(line);
+            let fed_ones = read.commands.iter().filter(|command| command.fed);
+            let mut names: Vec<&str> = fed_ones.map(|command| command.words[0].text.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names.concat(), fed, "{line}");
         }
     }
 

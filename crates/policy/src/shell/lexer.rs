@@ -44,21 +44,29 @@ pub(crate) struct Lexer {
     pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) line: CommandLine,
+    /// Whether what stands here may get its input from another command, or from a text of the line.
+    pub(super) fed: bool,
 }
 
 impl Lexer {
-    /// Reads a line that stands in another one at a depth.
-    pub(crate) fn read(line: &str, depth: usize) -> CommandLine {
+    /// Reads a line that stands in another one at a depth, where a command that takes others from its input may hide
+    /// some.
+    pub(crate) fn read(line: &str, depth: usize, fed: bool) -> CommandLine {
+        let mut line = Self::parse(line, depth, fed);
+        line.complete &= !line.commands.iter().any(|command| command.fed && reads_commands(command, depth));
+        line
+    }
+
+    fn parse(line: &str, depth: usize, fed: bool) -> CommandLine {
         let empty = CommandLine {
             commands: Vec::new(),
             redirections: Vec::new(),
             assigns: false,
             program_variables: Vec::new(),
-            fed: None,
             obstacles: Vec::new(),
             complete: true,
         };
-        let mut lexer = Self { chars: Vec::new(), at: 0, depth, line: empty };
+        let mut lexer = Self { chars: Vec::new(), at: 0, depth, line: empty, fed };
         if line.len() > MAX_LINE || depth > MAX_DEPTH {
             lexer.give_up(Obstacle::TooLarge);
             return lexer.line;
@@ -68,10 +76,6 @@ impl Lexer {
             lexer.note(Obstacle::Control);
         }
         lexer.list(None);
-        let fed = lexer.line.fed.and_then(|first| lexer.line.commands.get(first..)).unwrap_or_default();
-        if fed.iter().any(|command| reads_commands(command, depth)) {
-            lexer.line.complete = false;
-        }
         lexer.line
     }
 
@@ -79,11 +83,6 @@ impl Lexer {
         if !self.line.obstacles.contains(&obstacle) {
             self.line.obstacles.push(obstacle);
         }
-    }
-
-    /// Notes that commands, from a place on, may get their input from another one or from a text of the line.
-    fn feed_from(&mut self, first: usize) {
-        self.line.fed = Some(self.line.fed.map_or(first, |before| before.min(first)));
     }
 
     /// Notes that commands may be missing.
@@ -112,6 +111,7 @@ impl Lexer {
     /// Reads commands until a closing bracket, or to the end; says whether it came.
     fn list(&mut self, close: Option<char>) -> bool {
         let mut command = SimpleCommand::default();
+        let mut pipeline = Pipeline { groups: vec![self.fed], begun: false };
         loop {
             let Some(c) = self.peek() else {
                 self.finish(&mut command);
@@ -127,21 +127,26 @@ impl Lexer {
                     return true;
                 }
                 '\n' | ';' | '|' | '&' | '(' | ')' if !self.starts_redirection() => {
+                    // What a function does may be fed wherever it is called.
+                    self.fed |= c == '(' && !command.words.is_empty();
+                    pipeline.begun |= !command.words.is_empty();
                     self.finish(&mut command);
-                    self.operator(c);
+                    self.operator(c, &mut pipeline);
                 }
                 '<' | '>' | '&' => self.redirection(&mut command),
                 _ => {
                     let word = self.word();
-                    self.add(&mut command, word);
+                    self.add(&mut command, word, &mut pipeline);
                 }
             }
         }
     }
 
     fn finish(&mut self, command: &mut SimpleCommand) {
+        let mut command = std::mem::take(command);
         if !command.words.is_empty() {
-            self.line.commands.push(std::mem::take(command));
+            command.fed |= self.fed;
+            self.line.commands.push(command);
         }
     }
 
@@ -155,15 +160,21 @@ impl Lexer {
         self.peek() == Some('&') && self.peek_at(1) == Some('>')
     }
 
-    fn operator(&mut self, c: char) {
-        if self.take("&&") || self.take("||") {
+    fn operator(&mut self, c: char, pipeline: &mut Pipeline) {
+        let joins = self.take("&&") || self.take("||");
+        // A pipe goes on over ends of lines.
+        if joins || matches!(c, ';' | '&') || (c == '\n' && pipeline.begun) {
+            self.fed = pipeline.base();
+        }
+        pipeline.begun &= c != '|' && c != '(';
+        if joins {
             return;
         }
         self.at += 1;
         match (c, self.peek()) {
             ('&', _) => self.note(Obstacle::Background),
             ('|', next) => {
-                self.feed_from(self.line.commands.len());
+                self.fed = true;
                 if next == Some('&') {
                     self.at += 1;
                     self.note(Obstacle::Compound);
@@ -175,7 +186,10 @@ impl Lexer {
             }
             ('(', _) => {
                 self.note(Obstacle::Compound);
-                self.nested();
+                let before = self.line.commands.len();
+                self.nested(self.fed);
+                // An empty one is that of a function, whose body comes.
+                pipeline.begun = self.line.commands.len() > before;
             }
             (')', _) => self.note(Obstacle::Compound),
             _ => {}
@@ -183,36 +197,34 @@ impl Lexer {
     }
 
     /// Reads up to the closing bracket of a group or a substitution.
-    pub(super) fn nested(&mut self) {
+    pub(super) fn nested(&mut self, fed: bool) {
         if self.depth >= MAX_DEPTH {
             self.give_up(Obstacle::TooLarge);
             self.at = self.chars.len();
             return;
         }
         self.depth += 1;
+        let outer = std::mem::replace(&mut self.fed, fed);
         if !self.list(Some(')')) {
             self.give_up(Obstacle::Unbalanced);
         }
+        self.fed = outer;
         self.depth -= 1;
     }
 
     /// Reads a text that is itself a line.
-    pub(super) fn inner(&mut self, text: &str) {
-        let inner = Self::read(text, self.depth + 1);
-        let before = self.line.commands.len();
+    pub(super) fn inner(&mut self, text: &str, fed: bool) {
+        let inner = Self::parse(text, self.depth + 1, fed);
         self.line.commands.extend(inner.commands);
         self.line.redirections.extend(inner.redirections);
         self.line.assigns |= inner.assigns;
         self.line.program_variables.extend(inner.program_variables);
-        if let Some(first) = inner.fed {
-            self.feed_from(before + first);
-        }
         self.line.complete &= inner.complete;
         inner.obstacles.into_iter().for_each(|obstacle| self.note(obstacle));
     }
 
     /// Adds a word to a command, unless it is a keyword or an assignment before one.
-    fn add(&mut self, command: &mut SimpleCommand, word: Word) {
+    fn add(&mut self, command: &mut SimpleCommand, word: Word, pipeline: &mut Pipeline) {
         let is_descriptor = word.is_bare() && word.text.bytes().all(|byte| byte.is_ascii_digit());
         if is_descriptor && matches!(self.peek(), Some('<' | '>')) {
             return;
@@ -232,6 +244,9 @@ impl Lexer {
                 self.line.assigns = true;
                 return;
             }
+            if word.is_bare() {
+                self.fed = pipeline.fed_behind(&word.text, self.fed);
+            }
             if word.is_bare() && KEYWORDS.contains(&word.text.as_str()) {
                 self.note(Obstacle::Compound);
                 return;
@@ -245,10 +260,10 @@ impl Lexer {
 
     /// Reads a redirection with its target.
     fn redirection(&mut self, command: &mut SimpleCommand) {
+        let gets = self.peek() == Some('>');
         if self.take("<(") || self.take(">(") {
             self.note(Obstacle::Substitution);
-            self.feed_from(self.line.commands.len());
-            self.nested();
+            self.nested(self.fed || gets);
             command.words.push(Word { text: String::new(), known: false, bare: 0 });
             return;
         }
@@ -269,9 +284,12 @@ impl Lexer {
         if document {
             self.note(Obstacle::HereDocument);
             self.line.complete &= target.known;
-            // It may stand behind a group of commands.
-            self.feed_from(0);
-            self.inner(&target.text);
+            command.fed = true;
+            if command.words.is_empty() {
+                // It may stand behind a group of commands.
+                self.line.commands.iter_mut().for_each(|before| before.fed = true);
+            }
+            self.inner(&target.text, false);
         } else if target.text.is_empty() && target.known {
             self.give_up(Obstacle::Unbalanced);
         } else if !(duplicates && target.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')) {
@@ -297,6 +315,37 @@ impl Lexer {
                 _ => return,
             }
         }
+    }
+}
+
+/// What of a list of commands is fed by others.
+struct Pipeline {
+    /// Whether the list is fed as a whole, and each group of keywords that is open in it.
+    groups: Vec<bool>,
+    /// Whether a command stands behind the last pipe.
+    begun: bool,
+}
+
+impl Pipeline {
+    /// Whether a pipeline that begins here is fed.
+    fn base(&self) -> bool {
+        self.groups.last().is_some_and(|fed| *fed)
+    }
+
+    /// Whether what comes behind a first word of a command is fed, where that was or was not.
+    fn fed_behind(&mut self, word: &str, fed: bool) -> bool {
+        match word {
+            "{" | "if" | "while" | "until" | "for" => self.groups.push(fed || self.base()),
+            "}" | "fi" | "done" => {
+                self.begun = true;
+                if self.groups.len() > 1 {
+                    self.groups.pop();
+                }
+                return self.base();
+            }
+            _ => {}
+        }
+        fed
     }
 }
 

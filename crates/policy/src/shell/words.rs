@@ -117,7 +117,7 @@ impl Lexer {
                 word.known = false;
                 self.note(Obstacle::Substitution);
                 self.at += 2;
-                if next == '(' { self.nested() } else { self.braced() }
+                if next == '(' { self.nested(self.fed) } else { self.braced() }
             }
             _ if next.is_alphanumeric() || "_@*#?$!-[".contains(next) => {
                 word.known = false;
@@ -181,7 +181,7 @@ impl Lexer {
         while let Some(c) = self.peek() {
             self.at += 1;
             match c {
-                '`' => return self.inner(&text),
+                '`' => return self.inner(&text, self.fed),
                 '\\' => {
                     if !matches!(self.peek(), Some('`' | '\\' | '$')) {
                         text.push(c);
