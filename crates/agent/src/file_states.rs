@@ -1,5 +1,7 @@
 //! What stands at paths that tools changed, told from what they left there.
 
+use std::path::Path;
+
 use loom::Digest;
 use store::FileState;
 use tools::FileContent;
@@ -8,9 +10,14 @@ use workspace::{FileError, FileId, FileKind, FileProblem, LinkPolicy, ReadRules,
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
 /// Right of an owner to read a file.
-pub const READABLE: u32 = 0o400;
+const READABLE: u32 = 0o400;
 /// Permission bits of a file that its owner may not read, before it gets its own.
-pub const PRIVATE: u32 = 0o600;
+const PRIVATE: u32 = 0o600;
+/// Why a path is left.
+pub const CHANGED_SINCE: &str = "somebody changed it since";
+
+/// The bytes of a blob.
+pub type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
 
 /// Whether what stands there is what a change left.
 pub fn is_same(left: FileState, found: FileState) -> bool {
@@ -71,7 +78,42 @@ const fn is_closed<T>(found: &Result<T, FileError>) -> bool {
     matches!(found, Err(FileError { problem: FileProblem::PermissionDenied, .. }))
 }
 
-pub const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
+/// Brings a path from what was found there to something else. A file may have as many `names`. `locks` is the home's folder
+/// of locks. It blocks.
+///
+/// # Errors
+/// Something else stands there by now, which stays; the bytes are not kept; or the system refused.
+pub fn bring(
+    (locks, umask): (&Path, u32),
+    (root, path, names): (&Root, &RelativePath, u64),
+    (from, to): (FileState, FileState),
+    blob: ReadBlob<'_>,
+) -> Result<(), String> {
+    let (now, bytes) = state_at(root, path).map_err(|error| error.to_string())?;
+    // A command may have closed it, and what it lies in.
+    let _above = root.owner_access_above(path);
+    let opened = if now.is_folder() { None } else { root.owner_access(path).ok().flatten() };
+    // A folder above it may have come with what came before.
+    let is_folder = now.is_folder() && to.is_folder();
+    if now != from && !is_folder {
+        return Err(CHANGED_SINCE.to_owned());
+    }
+    let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
+    // What its owner may not read is looked at once more before it is closed.
+    let (to, closed) = match to {
+        FileState::File { mode: Some(mode), blob } if mode & READABLE == 0 => {
+            (FileState::File { mode: Some(PRIVATE), blob }, Some(mode))
+        }
+        to => (to, None),
+    };
+    tools::give_back(locks, (root, path, names), (content(to, &kept), content(now, &bytes)), umask)?;
+    if let Some(opened) = opened {
+        opened.leave();
+    }
+    closed.map_or(Ok(()), |mode| root.set_mode(path, mode)).map_err(|error| error.to_string())
+}
+
+const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {
     match state {
         FileState::Absent => FileContent::Absent,
         FileState::File { mode, .. } => FileContent::File { mode, bytes },

@@ -1,14 +1,18 @@
 //! Changes of files that a lost call wrote down and did not make: they stand written down no longer. What a call promises
 //! to make whole or not at all is given back where it was made in part.
 
+use std::path::PathBuf;
+
 use loom::Digest;
 use store::home::{DATABASE, HomeDir, former_umask};
-use store::{ChangeStanding, FileChange, FileChangeId, LIST_PAGE, Principal, RunningCall, all_pages};
+use store::{
+    ChangeStanding, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, RunningCall, all_pages,
+};
 use workspace::{RelativePath, Root, StoreGuard};
 
 use crate::blocking::on_disk;
 use crate::error::AgentError;
-use crate::file_states::{content, is_same, state_at};
+use crate::file_states::{ReadBlob, bring, is_same, state_at};
 use crate::runtime::Runtime;
 use crate::session::writes_texts;
 
@@ -60,9 +64,74 @@ impl MadeChanges {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     Not,
-    Wholly,
+    /// As the change made it.
+    Wholly(FileState),
     /// Somebody changed it since.
     Otherwise,
+}
+
+/// What files are reached with.
+struct Reach {
+    guard: StoreGuard,
+    /// The home's folder of locks.
+    locks: PathBuf,
+}
+
+impl Reach {
+    fn opened(&self, change: &FileChange) -> Result<(Root, RelativePath), String> {
+        let root = Root::open_again(&change.root, &self.guard).map_err(|error| error.to_string())?;
+        let path = RelativePath::from_components(&change.path).map_err(|error| error.to_string())?;
+        Ok((root, path))
+    }
+
+    /// Whether a change was made.
+    fn standing(&self, change: &FileChange) -> Made {
+        let found = self.opened(change).and_then(|(root, path)| {
+            state_at(&root, &path).map(|(state, _)| state).map_err(|error| error.to_string())
+        });
+        match found {
+            Ok(state) if is_same(change.after, state) => Made::Wholly(state),
+            Ok(state) if is_same(change.before, state) => Made::Not,
+            _ => Made::Otherwise,
+        }
+    }
+
+    /// Gives back what stands as a change made it, where others of its call were not made and it `is_whole`: made whole or
+    /// not at all. Returns the changes that are not made with it.
+    fn end(
+        &self,
+        changes: Vec<(FileChange, Made)>,
+        is_whole: bool,
+        blob: ReadBlob<'_>,
+    ) -> (MadeChanges, Vec<FileChangeId>) {
+        let mut of_call = MadeChanges { planned: changes.len(), ..MadeChanges::default() };
+        let is_cut = changes.iter().any(|(_, stands)| *stands == Made::Not);
+        let mut unmade = Vec::new();
+        // A file before the folder that was made for it.
+        for (change, stands) in changes.into_iter().rev() {
+            match stands {
+                Made::Not => unmade.push(change.id),
+                Made::Wholly(state) if is_whole && is_cut => match self.give_back(&change, state, blob) {
+                    Ok(()) => {
+                        of_call.given_back += 1;
+                        unmade.push(change.id);
+                    }
+                    Err(why) => {
+                        of_call.made += 1;
+                        of_call.stuck.push(format!("{}: {why}", change.path.display()));
+                    }
+                },
+                Made::Wholly(_) | Made::Otherwise => of_call.made += 1,
+            }
+        }
+        (of_call, unmade)
+    }
+
+    /// Gives back what a change made, if it still stands as it was found.
+    fn give_back(&self, change: &FileChange, found: FileState, blob: ReadBlob<'_>) -> Result<(), String> {
+        let (root, path) = self.opened(change)?;
+        bring((&self.locks, former_umask()), (&root, &path, 1), (found, change.before), blob)
+    }
 }
 
 impl Runtime {
@@ -85,32 +154,14 @@ impl Runtime {
             let (Ok(guard), Ok(locks)) = (StoreGuard::of(&database), locks) else {
                 return (MadeChanges::default(), Vec::new());
             };
-            let stand: Vec<Made> = changes.iter().map(|change| standing(&guard, change)).collect();
-            let mut of_call = MadeChanges { planned: changes.len(), ..MadeChanges::default() };
-            let is_cut = stand.contains(&Made::Not);
-            let mut unmade = Vec::new();
-            // A file before the folder that was made for it.
-            for (change, stands) in changes.iter().zip(stand).rev() {
-                let blob =
-                    |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
-                match stands {
-                    Made::Not => unmade.push(change.id),
-                    Made::Wholly if is_whole && is_cut => match give_back(&guard, &locks, change, &blob) {
-                        Ok(()) => {
-                            of_call.given_back += 1;
-                            unmade.push(change.id);
-                        }
-                        Err(why) => {
-                            of_call.made += 1;
-                            of_call.stuck.push(format!("{}: {why}", change.path.display()));
-                        }
-                    },
-                    Made::Wholly | Made::Otherwise => of_call.made += 1,
-                }
-            }
-            (of_call, unmade)
+            let reach = Reach { guard, locks };
+            let stand: Vec<Made> = changes.iter().map(|change| reach.standing(change)).collect();
+            let changes = changes.into_iter().zip(stand).collect();
+            let blob =
+                |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
+            reach.end(changes, is_whole, &blob)
         };
-        let (of_call, unmade): (MadeChanges, Vec<FileChangeId>) = on_disk(end).await;
+        let (of_call, unmade) = on_disk(end).await;
         if !unmade.is_empty() {
             self.store.take_back_file_changes(who, call.tree, unmade).await?;
         }
@@ -130,34 +181,59 @@ impl Runtime {
     }
 }
 
-/// Whether a change was made.
-fn standing(guard: &StoreGuard, change: &FileChange) -> Made {
-    let found = opened(guard, change).and_then(|(root, path)| {
-        state_at(&root, &path).map(|(state, _)| state).map_err(|error| error.to_string())
-    });
-    match found {
-        Ok(state) if is_same(change.after, state) => Made::Wholly,
-        Ok(state) if is_same(change.before, state) => Made::Not,
-        _ => Made::Otherwise,
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use loom::{Millis, NodeId};
+    use store::CallId;
+
+    use super::*;
+
+    #[test]
+    fn what_a_person_saves_after_a_path_was_looked_at_stays_and_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let (project, locks) = (temp.path().join("project"), temp.path().join("locks"));
+        fs::create_dir(&project).unwrap();
+        fs::create_dir(&locks).unwrap();
+        let reach = Reach { guard: StoreGuard::new(), locks };
+        let root = Root::open(&project, &reach.guard).unwrap().path().to_owned();
+        let text = |text: &[u8]| FileState::File { mode: None, blob: Digest::of(text) };
+        let change = |number: u32, path: &str| FileChange {
+            id: FileChangeId { call: CallId { answer: NodeId::from_bytes([1; 16]), number: 0 }, number },
+            root: root.clone(),
+            path: path.into(),
+            before: text(b"old\n"),
+            after: text(b"new\n"),
+            at: Millis(0),
+            standing: ChangeStanding::Made,
+        };
+        let changes: Vec<FileChange> = ["saved", "made", "unmade"]
+            .into_iter()
+            .zip(0..)
+            .map(|(path, number)| change(number, path))
+            .collect();
+        for (path, text) in [("saved", "new\n"), ("made", "new\n"), ("unmade", "old\n")] {
+            fs::write(project.join(path), text).unwrap();
+        }
+        let looked_at = changes.into_iter().map(|change| {
+            let stands = reach.standing(&change);
+            (change, stands)
+        });
+        let looked_at: Vec<_> = looked_at.collect();
+
+        fs::write(project.join("saved"), "a person's\n").unwrap();
+        let (of_call, unmade) = reach.end(looked_at, true, &|_| Ok(b"old\n".to_vec()));
+        let stand = ["saved", "made", "unmade"].map(|path| fs::read_to_string(project.join(path)).unwrap());
+        assert_eq!(stand, ["a person's\n", "old\n", "old\n"]);
+        assert_eq!(unmade.iter().map(|id| id.number).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(of_call.told().unwrap(), "It changed 1 of 3 paths.");
+        assert_eq!(
+            of_call.notices("patch"),
+            [
+                "a call of patch was cut off: what it had changed, 1 of 3 paths, was given back",
+                "left as it is: saved: somebody changed it since"
+            ]
+        );
     }
-}
-
-/// Gives back what a change made, if it stands so.
-fn give_back(
-    guard: &StoreGuard,
-    locks: &std::path::Path,
-    change: &FileChange,
-    blob: &dyn Fn(Digest) -> Result<Vec<u8>, String>,
-) -> Result<(), String> {
-    let (root, path) = opened(guard, change)?;
-    let (state, bytes) = state_at(&root, &path).map_err(|error| error.to_string())?;
-    let before = change.before.blob().map(blob).transpose()?.unwrap_or_default();
-    let states = (content(change.before, &before), content(state, &bytes));
-    tools::give_back(locks, (&root, &path, 1), states, former_umask())
-}
-
-fn opened(guard: &StoreGuard, change: &FileChange) -> Result<(Root, RelativePath), String> {
-    let root = Root::open_again(&change.root, guard).map_err(|error| error.to_string())?;
-    let path = RelativePath::from_components(&change.path).map_err(|error| error.to_string())?;
-    Ok((root, path))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use agent::file_states::{PRIVATE, READABLE, content, is_same, state_at};
+use agent::file_states::{CHANGED_SINCE, ReadBlob, bring, is_same, state_at};
 use loom::Digest;
 use store::{FileChangeId, FileState};
 use text::terminal::one_line;
@@ -14,8 +14,6 @@ use workspace::{
 
 use super::path_changes::{PathChange, PathPlace};
 
-/// Why a path is left.
-pub(super) const CHANGED_SINCE: &str = "somebody changed it since";
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
 const FILLABLE: u32 = 0o700;
 
@@ -87,9 +85,6 @@ fn taken(change: &PathChange) -> Option<(Digest, PathBuf)> {
     let blob = change.before_last.blob().filter(|_| change.after == FileState::Absent)?;
     Some((blob, change.path.clone()))
 }
-
-/// The bytes of a blob.
-pub(super) type ReadBlob<'a> = &'a dyn Fn(Digest) -> Result<Vec<u8>, String>;
 
 /// Whether something leads to a path that runs, steers or remembers, and no name says so: what the walls took from there is
 /// told from what a command changed by the name alone.
@@ -261,37 +256,15 @@ impl Disk {
         (kind == FileKind::Regular).then_some(stamp.id)
     }
 
-    /// Brings one path from what was found there to something else. A file may have as many `names`.
+    /// [`bring`] of the path of a change.
     fn bring(
         &self,
         (change, names): (&PathChange, u64),
-        (from, to): (FileState, FileState),
+        states: (FileState, FileState),
         blob: ReadBlob<'_>,
     ) -> Result<(), String> {
         let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
-        let (now, bytes) = state_at(&root, &path).map_err(|error| error.to_string())?;
-        // A command may have closed it, and what it lies in.
-        let _above = root.owner_access_above(&path);
-        let opened = if now.is_folder() { None } else { root.owner_access(&path).ok().flatten() };
-        // A folder above it may have come with what came before.
-        let is_folder = now.is_folder() && to.is_folder();
-        if now != from && !is_folder {
-            return Err(CHANGED_SINCE.to_owned());
-        }
-        let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
-        // What its owner may not read is looked at once more before it is closed.
-        let (to, closed) = match to {
-            FileState::File { mode: Some(mode), blob } if mode & READABLE == 0 => {
-                (FileState::File { mode: Some(PRIVATE), blob }, Some(mode))
-            }
-            to => (to, None),
-        };
-        let states = (content(to, &kept), content(now, &bytes));
-        ::tools::give_back(&self.locks, (&root, &path, names), states, self.umask)?;
-        if let Some(opened) = opened {
-            opened.leave();
-        }
-        closed.map_or(Ok(()), |mode| root.set_mode(&path, mode)).map_err(|error| error.to_string())
+        bring((&self.locks, self.umask), (&root, &path, names), states, blob)
     }
 
     fn root(&self, path: &Path) -> Result<Root, String> {

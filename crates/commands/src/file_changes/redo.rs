@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use agent::file_states::is_same;
+use agent::file_states::{CHANGED_SINCE, is_same};
 use agent::on_disk;
 use loom::TreeId;
 use store::{ChangeStanding, FileChange, SessionId};
 
-use super::disk::{CHANGED_SINCE, Disk, Found, is_back};
+use super::disk::{Disk, Found, is_back};
 use super::path_changes::{PathChange, PathPlace, by_path, links_over_folders};
 use super::{changes_that, confirm, disk, not_kept, shown};
 use crate::app::App;
