@@ -1,6 +1,10 @@
 //! Calls of tools that nobody runs any more: what came of them is not known, and that is their result (spec: agent §1
 //! *Crash*). None is run again.
 
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
 use loom::plan::CallResult;
 use loom::{
     Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
@@ -17,14 +21,21 @@ use workspace::StoreGuard;
 use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::runtime::Runtime;
-use crate::session::{CallChanges, result, tool_author, turn_of};
+use crate::session::{CallChanges, result, tool_author, turn_of, writes_texts};
 use crate::unmade_changes::MadeChanges;
 
-/// What the model is told of such a call, with what became of the files that it was about to change.
-fn told(changes: &MadeChanges) -> String {
-    let effect = (!changes.are_none()).then(|| "It may have had its effect.".to_owned());
+/// What the model is told of such a call, with what became of the files that it was about to change: all that is known of a
+/// tool that writes texts, and a part of what another one may have done.
+fn told(tool: &str, changes: &MadeChanges) -> String {
+    let counted = writes_texts(tool).then_some(changes);
+    let is_none = counted.is_some_and(MadeChanges::are_none);
+    let effect = (!is_none).then(|| "It may have had its effect.".to_owned());
     let lost = "The outcome of this call is unknown: it was cut off.".to_owned();
-    [Some(lost), effect, changes.told()].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    [Some(lost), effect, counted.and_then(MadeChanges::told)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The tool that a call of an answer names; none of one that was forgotten.
@@ -115,6 +126,17 @@ impl Runtime {
             if !is_lost(&call) {
                 continue;
             }
+            let changes = self.changes_of(who, &call).await?;
+            if let Some(root) = self.absent_root(&call, &changes).await {
+                // Others have nothing to do with it.
+                if !guards.is_empty() {
+                    let root = root.display();
+                    tell(format!(
+                        "what a call changed that was cut off waits for {root}, which is not there"
+                    ));
+                }
+                continue;
+            }
             let to = LeaseOwner::new(self.instance.to_string());
             let claim = match self.store.take_over_call(who, call.clone(), &to).await {
                 Ok(claim) => claim,
@@ -129,7 +151,6 @@ impl Runtime {
             let (found, tool) = self.read(who, call.tree, read).await?;
             let (trust, tool) =
                 (found.as_ref().map_or(Trust::Outside, |lost| lost.trust), tool.unwrap_or_default());
-            let changes = self.changes_of(who, &call).await?;
             self.clear_away(&changes).await.into_iter().for_each(tell);
             let changes = self.end_changes(who, &call, &tool, changes).await?;
             changes.notices(&tool).into_iter().for_each(tell);
@@ -151,7 +172,7 @@ impl Runtime {
             match found {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
-                    let told = vec![Block::text(told(&changes))];
+                    let told = vec![Block::text(told(&tool, &changes))];
                     let text = result(&id, ToolStatus::Unknown, told, (author.clone(), trust));
                     let op = Op::Result(Box::new(CallResult { to: at, text, part_of }));
                     self.change_as((who, &author, trust), call.tree, &view, op, with).await?;
@@ -161,6 +182,25 @@ impl Runtime {
             ended += 1;
         }
         Ok(ended)
+    }
+
+    /// A folder that a lost call may have changed and that is not there by now, as one of a drive that is not mounted: as
+    /// long as bytes of changes are kept, it may come back.
+    async fn absent_root(&self, call: &RunningCall, changes: &[FileChange]) -> Option<PathBuf> {
+        let since = self.kept_files.oldest(self.now());
+        let changed = changes.iter().filter(|change| change.at >= since);
+        let mut roots: BTreeSet<PathBuf> = changed.map(|change| change.root.clone()).collect();
+        let (records, name) = (self.home.dir(HomeDir::CheckpointCache), call.id.to_string());
+        let look = move || {
+            if let Ok(records) = records {
+                roots.extend(tools::unfinished_roots(&records, &name, since.0.saturating_mul(1_000_000)));
+            }
+            let is_absent = |root: &PathBuf| {
+                root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            };
+            roots.into_iter().find(is_absent)
+        };
+        on_disk(look).await
     }
 
     /// Clears away what a lost call left beside files it was about to change. Returns what became of it, in words. Where

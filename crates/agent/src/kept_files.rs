@@ -23,6 +23,14 @@ pub struct KeptFileBounds {
     pub age: Duration,
 }
 
+impl KeptFileBounds {
+    /// Since when bytes are kept.
+    fn oldest(&self, now: Millis) -> Millis {
+        let age = i64::try_from(self.age.as_millis()).unwrap_or(i64::MAX);
+        Millis(now.0.saturating_sub(age))
+    }
+}
+
 impl Default for KeptFileBounds {
     fn default() -> Self {
         Self { bytes: 1 << 30, age: Duration::from_secs(30 * 24 * 60 * 60) }
@@ -42,6 +50,11 @@ pub struct FileRetention {
 impl FileRetention {
     pub fn new(bounds: KeptFileBounds) -> Self {
         Self { bounds, ..Self::default() }
+    }
+
+    /// Since when bytes are kept.
+    pub(crate) fn oldest(&self, now: Millis) -> Millis {
+        self.bounds.oldest(now)
     }
 
     pub(crate) fn add(&self, bytes: usize) {
@@ -101,14 +114,13 @@ fn expired(
     since: Millis,
     size: impl Fn(Digest) -> u64,
 ) -> BTreeMap<PathBuf, Millis> {
-    let age = i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
-    let oldest = kept.now.0.saturating_sub(age);
+    let oldest = bounds.oldest(kept.now);
     let mut until = BTreeMap::new();
     let mut sums = vec![0_u64; kept.roots.len()];
     for file in &kept.files {
         let sum = &mut sums[file.root];
         *sum = sum.saturating_add(size(file.blob));
-        if file.at < since && (*sum > bounds.bytes || file.at.0 < oldest) {
+        if file.at < since && (*sum > bounds.bytes || file.at < oldest) {
             until.entry(kept.roots[file.root].clone()).or_insert(file.at);
         }
     }

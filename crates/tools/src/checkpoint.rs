@@ -149,6 +149,13 @@ pub(crate) struct Checkpoint {
     pack: Pack,
 }
 
+/// What a process that did not finish left of a record.
+#[derive(Debug)]
+pub(crate) enum UnfinishedRecord {
+    Read { root: PathBuf, before: Checkpoint },
+    Unreadable,
+}
+
 /// Records of one root, in a folder of their own.
 #[derive(Debug)]
 pub struct Checkpoints {
@@ -206,16 +213,27 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// The records that were made under a name by a process that did not finish, one a root, each with its root and the
-    /// records it is among. `all` holds the records of every root.
-    pub(crate) fn unfinished(all: &Path, name: &str) -> Vec<(Self, PathBuf, Checkpoint)> {
-        let folders = fs::read_dir(all).into_iter().flatten().flatten();
+    /// The records that were made under a name by a process that did not finish, one a root, each among the records it
+    /// belongs to. `all` holds the records of every root.
+    pub(crate) fn unfinished(all: &Path, name: &str) -> Vec<(Self, UnfinishedRecord)> {
+        let folders = fs::read_dir(all).into_iter().flatten().flatten().map(|folder| folder.path());
         let unfinished = folders.filter_map(|folder| {
-            let folder = folder.path();
-            let (_, read) = IndexFile::read(&folder.join(PENDING).join(name))?;
-            let pack = Pack::open(&folder, &read.pack).ok()?;
-            let checkpoint = Checkpoint { index: read.index, pack };
-            Some((Self::within(folder, read.rules), read.root, checkpoint))
+            let path = folder.join(PENDING).join(name);
+            let is_there = path.symlink_metadata().is_ok();
+            let read = IndexFile::read(&path).and_then(|(_, read)| {
+                let pack = Pack::open(&folder, &read.pack).ok()?;
+                Some((read.rules, read.root, Checkpoint { index: read.index, pack }))
+            });
+            match read {
+                Some((rules, root, before)) => {
+                    Some((Self::within(folder, rules), UnfinishedRecord::Read { root, before }))
+                }
+                // By a version that reads another form, or damaged.
+                None if is_there => {
+                    Some((Self::within(folder, CheckpointRules::default()), UnfinishedRecord::Unreadable))
+                }
+                None => None,
+            }
         });
         unfinished.collect()
     }
@@ -245,6 +263,8 @@ impl Checkpoints {
 
     /// Says that what a command changed since the record of this name is written down, or cannot be.
     pub(crate) fn finish(&self, name: &str) {
+        // Where nobody can be kept out they go all the same.
+        let _lock = locked(&self.folder);
         for path in [self.pending(name), self.alive(name)] {
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
@@ -347,16 +367,28 @@ fn remove_record(folder: &Path) -> io::Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             for file in fs::read_dir(&path)? {
-                overwrite(&file?.path())?;
+                remove_overwritten(&file?.path())?;
             }
-            fs::remove_dir_all(path)?;
+            remove_emptied(&path)?;
         } else if path.file_name().is_some_and(|name| name != LOCK) {
-            overwrite(&path)?;
-            fs::remove_file(path)?;
+            remove_overwritten(&path)?;
         }
     }
     // From here on others may make the folder anew.
     fs::remove_file(folder.join(LOCK))?;
+    remove_emptied(folder)
+}
+
+/// Removes a file, its bytes first. One that went meanwhile is gone.
+fn remove_overwritten(path: &Path) -> io::Result<()> {
+    match overwrite(path).and_then(|()| fs::remove_file(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Removes a folder, unless it went, or somebody began with it anew.
+fn remove_emptied(folder: &Path) -> io::Result<()> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
             Err(error)

@@ -35,6 +35,7 @@ pub use command_tool::CommandTool;
 pub use exec::{
     BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandRecovery,
     CommandScope, NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
+    unfinished_roots,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use sandbox::accept_file;

@@ -1,7 +1,7 @@
 //! What commands changed whose program was killed or stopped meanwhile.
 
-use std::fs;
-use std::time::{Duration, Instant};
+use std::fs::{self, File};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 
@@ -79,8 +79,8 @@ fn what_a_person_changed_after_a_process_was_killed_is_theirs() {
     child.kill().unwrap();
     child.wait().unwrap();
     // What is written within two seconds of the last sign of life may be the command's.
-    let dead = std::time::SystemTime::now() + Duration::from_secs(3);
-    while std::time::SystemTime::now() < dead {
+    let dead = SystemTime::now() + Duration::from_secs(3);
+    while SystemTime::now() < dead {
         std::thread::yield_now();
     }
     fs::write(project.join("notes"), "mine\n").unwrap();
@@ -97,4 +97,72 @@ fn what_a_person_changed_after_a_process_was_killed_is_theirs() {
     assert_eq!(fs::read_to_string(project.join("mine")).unwrap(), "mine\n");
     let restored = world.run(&["--workspace", &text(&project), "chat", "-m", "/restore notes --yes"]);
     assert_eq!(fs::read_to_string(project.join("notes")).unwrap(), "old\n", "{restored:?}");
+}
+
+/// A folder that is not there for a time, as one of a drive that is not mounted.
+#[test]
+fn what_a_killed_command_changed_in_a_folder_that_is_away_waits_for_it() {
+    for is_old in [false, true] {
+        let world = world(&[calls(&json!([exec("echo agent > a; sleep 300")]))]);
+        let project = world.path("project");
+        let before = listed(&project);
+        let mut child =
+            world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+        wait_until("the command does not run", || {
+            fs::read_to_string(project.join("a")).is_ok_and(|text| text == "agent\n")
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (away, other) = (world.path("away"), world.path("other"));
+        fs::rename(&project, &away).unwrap();
+        fs::create_dir(&other).unwrap();
+        if is_old {
+            for record in fs::read_dir(world.home().join("cache/checkpoints")).unwrap() {
+                for sign in with_end(&record.unwrap().path().join("pending"), "alive") {
+                    let long_ago = SystemTime::now() - Duration::from_secs(31 * 24 * 60 * 60);
+                    File::options().write(true).open(sign).unwrap().set_modified(long_ago).unwrap();
+                }
+            }
+        }
+        world.write("lines.jsonl", "{\"text\": \"Other.\"}\n{\"text\": \"Other.\"}\n");
+        let tells = || {
+            let chat = ["--workspace", &text(&other), "chat", "--session", "b", "-m", "Hi."];
+            let said = world.run(&chat);
+            assert_eq!(said.code, Some(0), "{said:?}");
+            said.err.contains("cut off")
+        };
+        assert_eq!((tells(), tells()), (is_old, false));
+        fs::rename(&away, &project).unwrap();
+        world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+        chat(&world, "What now?");
+        for _ in 0..2 {
+            say(&world, "/undo --files");
+        }
+        assert_eq!(listed(&project) == before, !is_old);
+    }
+}
+
+#[test]
+fn a_record_of_a_killed_command_that_cannot_be_read_is_said_and_ends() {
+    let world = world(&[calls(&json!([exec("echo agent > a; sleep 300")]))]);
+    let project = world.path("project");
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    wait_until("the command does not run", || project.join("a").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let records = fs::read_dir(world.home().join("cache/checkpoints")).unwrap();
+    let pending: Vec<_> = records.map(|root| root.unwrap().path().join("pending")).collect();
+    let left = || -> Vec<_> {
+        let entries = pending.iter().flat_map(|pending| fs::read_dir(pending).unwrap());
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    for record in left() {
+        fs::write(record, "{\"version\": 99}").unwrap();
+    }
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    let next = say(&world, "What now?");
+    let why =
+        "what a command changed that was cut off cannot be given back: what stood before it cannot be read";
+    assert!(next.err.contains(why), "{next:?}");
+    assert!(left().is_empty(), "{:?}", left());
 }

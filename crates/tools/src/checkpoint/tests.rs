@@ -279,7 +279,8 @@ fn a_record_under_a_name_outlives_later_ones_and_ends_when_it_is_finished() {
     at.put("a", "two");
     at.record();
     let all = at.temp.path().join("records");
-    let [(records, root, before)] = &Checkpoints::unfinished(&all, "call-1")[..] else {
+    let [(records, UnfinishedRecord::Read { root, before })] = &Checkpoints::unfinished(&all, "call-1")[..]
+    else {
         panic!("one record")
     };
     assert_eq!(root.as_path(), at.root().path());
@@ -287,6 +288,50 @@ fn a_record_under_a_name_outlives_later_ones_and_ends_when_it_is_finished() {
     records.finish("call-1");
     assert!(Checkpoints::unfinished(&all, "call-1").is_empty());
     assert!(Checkpoints::unfinished(Path::new("/nowhere"), "call-1").is_empty());
+}
+
+#[test]
+fn a_record_under_a_name_that_cannot_be_read_is_told_and_keeps_no_packs() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    let all = at.temp.path().join("records");
+    for damage in ["index", "pack"] {
+        at.records.record(&at.root(), Some("call-1"), &Cancel::never()).unwrap();
+        at.records.begin("call-1", false);
+        match damage {
+            "index" => fs::write(at.records.pending("call-1"), "{\"version\":99}").unwrap(),
+            _ => fs::remove_file(at.records.folder.join(at.record().pack.name())).unwrap(),
+        }
+        let found = Checkpoints::unfinished(&all, "call-1");
+        let [(records, UnfinishedRecord::Unreadable)] = &found[..] else { panic!("{damage}: {found:?}") };
+        records.finish("call-1");
+        assert!(!at.records.has_pending(), "{damage}");
+        let anew = at.again().record(&at.root(), None, &Cancel::never()).unwrap();
+        let packs = fs::read_dir(&at.records.folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let packs: Vec<_> = packs.filter(|name| pack::is_pack(name)).collect();
+        assert_eq!(packs, [anew.pack.name()], "{damage}");
+    }
+}
+
+#[test]
+fn records_are_removed_while_others_begin_and_finish() {
+    let at = Fixture::new();
+    at.put("a", "one");
+    let all = at.temp.path().join("records");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let records = at.again();
+            for number in 0..300 {
+                let name = format!("call-{number}");
+                records.record(&at.root(), Some(&name), &Cancel::never()).unwrap();
+                records.begin(&name, false);
+                records.finish(&name);
+            }
+        });
+        for _ in 0..1_000 {
+            remove_records(&all).unwrap();
+        }
+    });
 }
 
 #[test]
