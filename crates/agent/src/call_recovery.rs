@@ -152,7 +152,11 @@ impl Runtime {
             let (trust, tool) =
                 (found.as_ref().map_or(Trust::Outside, |lost| lost.trust), tool.unwrap_or_default());
             self.clear_away(&changes).await.into_iter().for_each(tell);
-            let changes = self.end_changes(who, &call, &tool, changes).await?;
+            // One that is only stopped goes on with its changes when it is let run, and they stay written down.
+            let changes = match self.is_gone(&call.claim.owner)? {
+                true => self.end_changes(who, &call, &tool, changes).await?,
+                false => MadeChanges::default(),
+            };
             changes.notices(&tool).into_iter().for_each(tell);
             let CommandRecovery { lost, waiting } = self.keep_changes((&call, trust), &claim, guards).await;
             for why in lost {

@@ -218,6 +218,15 @@ impl Runtime {
         Ok(instance.is_none_or(|id| instances.is_alive(id).unwrap_or(true)))
     }
 
+    /// Whether the process that owns something is gone. One that cannot be asked about is not, nor is this one.
+    ///
+    /// # Errors
+    /// When the home's folders cannot be had.
+    pub(crate) fn is_gone(&self, owner: &LeaseOwner) -> Result<bool, AgentError> {
+        let Some(id) = instance_of(owner) else { return Ok(false) };
+        Ok(id != self.instance && !self.instances()?.is_alive(id).unwrap_or(true))
+    }
+
     /// Who a holder is, for people: process and command.
     pub(crate) fn name_of(&self, holder: &LeaseOwner) -> String {
         let about = instance_of(holder)

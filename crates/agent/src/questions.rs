@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use loom::plan::NewText;
 use loom::{Author, AuthorKind, Op, PositionId, TreeId, Trust, ViewName};
-use store::instance::InstanceId;
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal,
     QuestionAnswer, StoreError, all_pages,
@@ -152,7 +151,7 @@ impl Runtime {
         let place = |question: &store::Question| (question.created, question.id);
         for question in all_pages(place, |after| self.store.open_questions(who, after, LIST_PAGE)).await? {
             // Where the home is only read, nobody knows which processes live, and nothing is written.
-            if !self.store.is_read_only() && self.is_orphaned(&question)? {
+            if !self.store.is_read_only() && self.is_gone(&question.claim.owner)? {
                 self.deny_orphan(question.id).await?;
             } else {
                 open.push(question);
@@ -177,7 +176,7 @@ impl Runtime {
             other => other.into(),
         };
         let question = self.store.question(who, id).await.map_err(missing)?;
-        let earlier = if question.answer.is_none() && self.is_orphaned(&question)? {
+        let earlier = if question.answer.is_none() && self.is_gone(&question.claim.owner)? {
             self.deny_orphan(id).await?;
             self.store.question(who, id).await.map_err(missing)?.answer
         } else {
@@ -318,12 +317,6 @@ impl Runtime {
         };
         self.store.answer_question(&Principal::Owner, id, answer).await?;
         Ok(())
-    }
-
-    /// Whether the process that asked is gone. One that cannot be asked about is not.
-    fn is_orphaned(&self, question: &store::Question) -> Result<bool, AgentError> {
-        let Ok(owner) = question.claim.owner.0.parse::<InstanceId>() else { return Ok(false) };
-        Ok(owner != self.instance && !self.instances()?.is_alive(owner).unwrap_or(true))
     }
 
     /// Who asks or answers, for people: this process and its command, and the token if one was used.
