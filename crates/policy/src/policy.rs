@@ -2,7 +2,7 @@
 
 use crate::call::{Attendance, CallFacts, SessionFacts};
 use crate::decision::{Decision, Reason, Repeat, RuleReason, Verdict};
-use crate::exec_match::{Match, is_futile};
+use crate::exec_match::Match;
 use crate::matching::{CallView, Item};
 use crate::pattern::Pattern;
 use crate::rule::PolicyRule;
@@ -13,12 +13,6 @@ use crate::table::{Loosening, OTHER, Row, RowId, rows, strictest};
 pub enum PolicyError {
     #[error("policy rule {0} is about nothing: name a pattern in its `tool`")]
     NoPattern(usize),
-    /// A prefix that can match no call.
-    #[error(
-        "policy rule {number}: `{pattern}` allows nothing, as this program runs whatever its arguments say; write the \
-         whole command, without `*`"
-    )]
-    FutileAllow { number: usize, pattern: String },
 }
 
 /// Rules of the owner above the default table: the general ones, and those of one agent behind them.
@@ -37,18 +31,11 @@ struct AgentRules {
 
 impl Policy {
     /// # Errors
-    /// The first rule that can match nothing; rules are numbered from 1.
+    /// The first rule without a pattern; rules are numbered from 1.
     pub fn new(rules: Vec<PolicyRule>) -> Result<Self, PolicyError> {
         for (rule, number) in rules.iter().zip(1..) {
             if rule.tool.is_empty() {
                 return Err(PolicyError::NoPattern(number));
-            }
-            let futile = rule
-                .tool
-                .iter()
-                .find(|pattern| matches!(pattern, Pattern::Exec { words, more: true } if is_futile(words)));
-            if let (Decision::Allow, Some(pattern)) = (rule.decision, futile) {
-                return Err(PolicyError::FutileAllow { number, pattern: pattern.to_string() });
             }
         }
         Ok(Self { rules, of_agent: None })

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::SessionType;
 use crate::decision::Decision;
+use crate::exec_match::is_futile;
 use crate::pattern::Pattern;
 
 /// One `[[policy.rules]]`.
@@ -32,6 +33,17 @@ impl PolicyRule {
     /// Whether the rule holds in sessions of a type.
     pub fn holds_in(&self, kind: SessionType) -> bool {
         self.sessions.is_empty() || self.sessions.iter().any(|other| kind.falls_under(*other))
+    }
+
+    /// Pattern by which it allows nothing, as the program runs whatever its arguments say: why.
+    pub fn futile(&self) -> Option<String> {
+        let is_futile =
+            |pattern: &&Pattern| matches!(pattern, Pattern::Exec { words, more: true } if is_futile(words));
+        let pattern = self.tool.iter().find(is_futile).filter(|_| self.decision == Decision::Allow)?;
+        Some(format!(
+            "`{pattern}` allows nothing, as this program runs whatever its arguments say; write the whole command, \
+             without `*`"
+        ))
     }
 
     /// Decision, patterns and types of sessions, for whoever decides whether it is written.

@@ -15,6 +15,7 @@ use workspace::{FileArgument, StoreGuard};
 use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::{normal, segments};
+use super::policy::futile_rules;
 use super::set::{set, unknown, unset, unset_section, unset_unknown};
 use super::{Config, file, keys, known_rules};
 use crate::models::ConfiguredModels;
@@ -334,6 +335,7 @@ pub(crate) fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, Comm
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     problems.extend(known_rules(&config.policy.rules, config.tools.keys()).err());
+    problems.extend(futile_rules(&config));
     problems.extend(caches_problem(&config.exec.caches, home));
     let toolchains = config.exec.toolchains.as_deref().unwrap_or_default();
     problems.extend(commands::walls::toolchains_problem(toolchains, home));

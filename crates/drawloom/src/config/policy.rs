@@ -4,6 +4,9 @@ use ::policy::{Pattern, Policy, PolicyRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use text::terminal::one_line;
+
+use super::Config;
 use super::keys;
 use super::kind::Kind;
 use super::path::{join, segments};
@@ -51,6 +54,17 @@ pub(crate) fn known_rules<'s>(
         }
     }
     Policy::new(rules.to_vec()).map_err(|error| error.to_string())
+}
+
+/// What is said of rules that allow nothing.
+pub(super) fn futile_rules(config: &Config) -> Vec<String> {
+    let of_agents = config.agents.iter().map(|(name, agent)| (rules_key(Some(name)), &agent.policy));
+    let all = std::iter::once((rules_key(None), &config.policy.rules)).chain(of_agents);
+    let numbered = all.flat_map(|(key, rules)| rules.iter().zip(1..).map(move |rule| (key.clone(), rule)));
+    let futile = |(key, (rule, number)): (String, (&PolicyRule, usize))| {
+        rule.futile().map(|why| one_line(&format!("{key}, rule {number}: {why}")).into_owned())
+    };
+    numbered.filter_map(futile).collect()
 }
 
 /// The names of the tools that keys define, as `tools.NAME.command`.

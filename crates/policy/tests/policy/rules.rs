@@ -143,7 +143,7 @@ fn no_rule_loosens_what_safety_fixes() {
 }
 
 #[test]
-fn a_rule_that_can_match_nothing_is_refused() {
+fn a_rule_that_can_match_nothing_allows_nothing_and_says_so() {
     let rule = |pattern: &str| PolicyRule {
         decision: Decision::Allow,
         tool: vec![pattern.parse::<Pattern>().unwrap()],
@@ -151,11 +151,23 @@ fn a_rule_that_can_match_nothing_is_refused() {
         sessions: Vec::new(),
         reason: None,
     };
-    for pattern in ["exec bash *", "exec /usr/bin/python3 *", "exec env *", "exec git -c *", "exec npx x *"] {
-        let error = Policy::new(vec![rule("read"), rule(pattern)]).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("policy rule 2: `{pattern}` allows nothing")), "{error}");
+    for pattern in [
+        "exec bash *",
+        "exec /usr/bin/python3 *",
+        "exec env *",
+        "exec git -c *",
+        "exec npx x *",
+        "exec xvfb-run *",
+        "exec ip netns *",
+    ] {
+        let why = rule(pattern).futile().unwrap();
+        assert!(why.starts_with(&format!("`{pattern}` allows nothing")), "{why}");
+        assert_eq!(PolicyRule { decision: Decision::Deny, ..rule(pattern) }.futile(), None);
+        let rules = Policy::new(vec![rule(pattern), rule("effect:net")]).unwrap();
+        let line = pattern.trim_start_matches("exec ").replace('*', "x");
+        assert_eq!(decided(&rules, &online(&line), &JOB), Decision::Deny, "{line}");
     }
-    assert!(Policy::new(vec![rule("exec bash build.sh")]).is_ok());
+    assert_eq!(rule("exec bash build.sh").futile(), None);
     let empty = PolicyRule { tool: Vec::new(), ..rule("read") };
     assert_eq!(Policy::new(vec![empty]), Err(PolicyError::NoPattern(1)));
     // All of a command may be allowed where no prefix of it may.
