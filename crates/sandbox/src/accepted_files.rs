@@ -4,7 +4,7 @@
 //! is written down here before it is written: it stays as long as it has these bytes.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, DirEntry};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -17,6 +17,8 @@ use workspace::{read_beginning, replace_small_file};
 
 /// Folder of these records, beside those of the commands that run.
 const FOLDER: &str = "accepted";
+/// Characters of the name of a record: the digest of a path.
+const DIGEST: usize = 64;
 /// How long before a file is written it is written down, at most.
 const EARLIER: Duration = Duration::from_secs(10);
 /// Time after which no command runs any more that was running then.
@@ -48,28 +50,37 @@ fn digest(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
-/// Says that a tool is about to write these bytes to a file, as a person let it: no look at what commands did takes it for
+/// Says that a tool is about to write these bytes to files, as a person let it: no look at what commands did takes them for
 /// theirs. `records` is that of [`Walls::tracked_records`](crate::Walls::tracked_records).
 ///
 /// # Errors
 /// If it cannot be written down.
-pub fn accept_file(records: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn accept_files<'b>(
+    records: &Path,
+    files: impl IntoIterator<Item = (PathBuf, &'b [u8])>,
+) -> io::Result<()> {
     let folder = records.join(FOLDER);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let at = SystemTime::now();
     for record in records_in(&folder) {
         let is_over = |file: AcceptedFile| at.duration_since(file.at).is_ok_and(|age| age > OVER);
-        if AcceptedFile::read(&record).is_none_or(is_over) {
-            fs::remove_file(record)?;
+        if AcceptedFile::read(&record).is_none_or(is_over)
+            && let Err(error) = fs::remove_file(record)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
         }
     }
-    let file = AcceptedFile { path: path.to_owned(), bytes: bytes.len() as u64, digest: digest(bytes), at };
-    let name = digest(path.as_os_str().as_bytes());
-    replace_small_file(&folder.join(name), &serde_json::to_vec(&file)?)
+    for (path, bytes) in files {
+        let name = digest(path.as_os_str().as_bytes());
+        let file = AcceptedFile { path, bytes: bytes.len() as u64, digest: digest(bytes), at };
+        replace_small_file(&folder.join(name), &serde_json::to_vec(&file)?)?;
+    }
+    Ok(())
 }
 
 /// Files of that kind that were accepted since, and stand so; folders that hold nothing else. `records` as in
-/// [`accept_file`].
+/// [`accept_files`].
 pub(crate) fn accepted_since(records: &Path, since: SystemTime) -> Vec<PathBuf> {
     let files = records_in(&records.join(FOLDER)).filter_map(|record| AcceptedFile::read(&record));
     let files = files.filter(|file| file.at + EARLIER > since && file.stands());
@@ -87,6 +98,32 @@ pub(crate) fn accepted_since(records: &Path, since: SystemTime) -> Vec<PathBuf> 
     accepted.into_iter().collect()
 }
 
+/// Records, without what another process is about to make one of.
 fn records_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_record = |entry: &DirEntry| {
+        let name = entry.file_name();
+        name.len() == DIGEST && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
+    };
+    entries.filter(is_record).map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_another_process_is_writing_is_left() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        let (being_written, damaged) = (folder.join(".tmpA1b2C3"), folder.join(digest(b"/damaged")));
+        fs::write(&being_written, "").unwrap();
+        fs::write(&damaged, "{").unwrap();
+        let file = temp.path().join("AGENTS.md");
+        fs::write(&file, "ours").unwrap();
+        accept_files(temp.path(), [(file.clone(), &b"ours"[..])]).unwrap();
+        assert!(being_written.exists() && !damaged.exists());
+        assert_eq!(accepted_since(temp.path(), SystemTime::now()).first(), Some(&file));
+    }
 }

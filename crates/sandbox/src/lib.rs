@@ -48,7 +48,7 @@
 //! ```
 //!
 //! Files that tools write while a command runs look like the command's when it ends: [`Session::accept`] names those that a
-//! person accepted, [`accept_file`] a file with its bytes for the commands of all processes, and what a command may write by its
+//! person accepted, [`accept_files`] a file with its bytes for the commands of all processes, and what a command may write by its
 //! `touches` is accepted for all that run beside it.
 //!
 //! # Workers
@@ -122,7 +122,7 @@ mod walls;
 mod worker;
 
 #[cfg(target_os = "linux")]
-pub use accepted_files::accept_file;
+pub use accepted_files::accept_files;
 #[cfg(target_os = "linux")]
 pub use background::{BackgroundCommand, OutputPiece, TextWait};
 pub use caches::{CacheState, PackageCache};

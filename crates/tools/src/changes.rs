@@ -99,6 +99,14 @@ pub trait ChangeRecorder: Send + Sync {
     /// Why nothing may be changed now.
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
 
+    /// [`Self::record`] of what a command is found to have changed.
+    ///
+    /// # Errors
+    /// Why it cannot be written down.
+    fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        self.record(changes)
+    }
+
     /// Name of the call, unlike that of any other, fit for a file.
     fn name(&self) -> String;
 

@@ -38,7 +38,7 @@ pub use exec::{
     unfinished_roots,
 };
 pub use registry::{CheckedCall, ToolRegistry};
-pub use sandbox::accept_file;
+pub use sandbox::accept_files;
 pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -167,21 +167,28 @@ fn instructions_of_a_command_whose_program_was_stopped_and_killed_are_moved_away
 /// A command of another session runs while the owner lets a file be written, which is new by then.
 #[test]
 fn what_a_person_lets_another_session_write_is_not_a_commands() {
-    for (line, stays) in [("true", true), ("echo evil > skills/one/SKILL.md; echo evil > AGENTS.md", false)] {
+    for (line, stays) in [
+        ("true", true),
+        ("for file in skills/one/SKILL.md AGENTS.md CLAUDE.md; do echo evil > $file; done", false),
+    ] {
         let wait = format!("touch made; until test -e go; do sleep 0.01; done; {line}");
         let world = world_with(&[calls(&json!([exec(&wait)])), json!({"text": "Done."})], "");
+        let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+        world.write("config.toml", &config.replace("\"process\"", "\"move\""));
         let write =
             |path: &str, text: &str| json!({"name": "write", "arguments": {"path": path, "content": text}});
+        let moved = json!({"name": "move", "arguments": {"from": "draft.md", "to": "CLAUDE.md"}});
         let written =
-            calls(&json!([write("AGENTS.md", "ours\n"), write("skills/one/SKILL.md", "ours too\n")]));
+            calls(&json!([write("AGENTS.md", "ours\n"), write("skills/one/SKILL.md", "ours too\n"), moved,]));
         world.write("other.jsonl", &format!("{written}\n{}\n", json!({"text": "Written."})));
         let project = text(&world.path("project"));
         let chat = |words: &[&str]| piped(&mut world.command(&[&["--workspace", &project], words].concat()));
+        fs::write(world.path("project/draft.md"), "ours, too\n").unwrap();
         let running = chat(&["chat", "-m", "Work."]);
         wait_until("the command does not run", || world.path("project/made").exists());
         let model = format!("script:{}", text(&world.home().join("other.jsonl")));
         let writing = chat(&["--model", &model, "chat", "--session", "b", "--wait", "60", "-m", "Write it."]);
-        for path in ["AGENTS.md", "skills/one/SKILL.md"] {
+        for path in ["AGENTS.md", "skills/one/SKILL.md", "CLAUDE.md"] {
             let open = || world.json(&["approvals", "list"]).1["approvals"].as_array().unwrap().clone();
             wait_until("nobody is asked", || !open().is_empty());
             world.ok(&["approve", open()[0]["short_id"].as_str().unwrap()]);
@@ -191,7 +198,7 @@ fn what_a_person_lets_another_session_write_is_not_a_commands() {
         assert!(written.status.success(), "{written:?}");
         fs::write(world.path("project/go"), "").unwrap();
         assert!(running.wait_with_output().unwrap().status.success());
-        for path in ["AGENTS.md", "skills/one/SKILL.md"] {
+        for path in ["AGENTS.md", "skills/one/SKILL.md", "CLAUDE.md"] {
             assert_eq!(world.path("project").join(path).exists(), stays, "{line}: {path}");
         }
     }

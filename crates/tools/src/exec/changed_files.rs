@@ -381,7 +381,7 @@ pub(super) fn keep(
                 () => origin,
             },
         });
-        recorder.record(&planned.collect::<Vec<_>>()).map_err(UnkeptChanges::Unwritten)?;
+        recorder.record_found(&planned.collect::<Vec<_>>()).map_err(UnkeptChanges::Unwritten)?;
         rest = more;
     }
     Ok(())

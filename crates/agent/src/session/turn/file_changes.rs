@@ -109,16 +109,20 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
-    /// Says of a file that the walls hold, and that the call itself is about to write, that no command makes it that runs
+    /// Says of files that the walls hold, and that the call itself is about to write, that no command makes them that runs
     /// meanwhile, in whichever process.
-    fn accept_beside_commands(&self, change: &PlannedChange<'_>) {
-        let path = change.path.as_path();
-        let FileContent::File { bytes, .. } = change.after else { return };
-        if !self.writes_texts || change.origin != BytesOrigin::Call || !path.ancestors().any(is_mounted) {
+    fn accept_beside_commands(&self, changes: &[PlannedChange<'_>]) {
+        let held = changes.iter().filter_map(|change| match change.after {
+            FileContent::File { bytes, .. } if change.path.as_path().ancestors().any(is_mounted) => {
+                Some((change.root.join(change.path.as_path()), bytes))
+            }
+            _ => None,
+        });
+        let mut held = held.peekable();
+        if held.peek().is_none() {
             return;
         }
-        let records = command_records(self.runtime.home.root());
-        if let Err(error) = tools::accept_file(&records, &change.root.join(path), bytes) {
+        if let Err(error) = tools::accept_files(&command_records(self.runtime.home.root()), held) {
             tracing::warn!(%error, "a file that is written may be taken for that of a command");
         }
     }
@@ -146,6 +150,12 @@ impl CallChanges {
 
 impl ChangeRecorder for CallChanges {
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        self.record_found(changes)?;
+        self.accept_beside_commands(changes);
+        Ok(())
+    }
+
+    fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         let before: Vec<Digest> = changes.iter().filter_map(|change| state(change.before).blob()).collect();
         // What is written may come from each file that it changes.
         let is_call_outside = self.is_tainted || (self.knows_outside() && !self.outside(before).is_empty());
@@ -192,9 +202,7 @@ impl ChangeRecorder for CallChanges {
             let why = format!("{what}: {error}");
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             why
-        })?;
-        changes.iter().for_each(|change| self.accept_beside_commands(change));
-        Ok(())
+        })
     }
 
     fn leave(&self, why: &str) {
