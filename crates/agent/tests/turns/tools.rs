@@ -300,6 +300,43 @@ async fn whoever_takes_a_session_ends_what_its_last_turn_began() {
     assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
 }
 
+/// A process that is only stopped makes its changes once it is let run: they stay written down.
+#[tokio::test]
+async fn changes_that_were_not_made_are_taken_back_once_their_process_is_gone() {
+    for is_gone in [false, true] {
+        let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+        let process = house.process("chat");
+        begun(&process).await;
+        let tree = process.enter().await.tree;
+        let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
+        let change = NewFileChange {
+            root: folder.path().canonicalize().unwrap(),
+            path: "a.txt".into(),
+            before: FileState::Absent,
+            after: FileState::File { mode: None, blob: Digest::of(b"new") },
+            is_outside: false,
+        };
+        let (guards, accepted) = (Vec::new(), Vec::new());
+        let new = NewFileChanges {
+            call: call.id,
+            claim: Some(call.claim),
+            guards,
+            changes: vec![change],
+            accepted,
+        };
+        process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
+        if is_gone {
+            process.die();
+        }
+        let other = house.process("chat");
+        other.say(&script(r#"{"text": "Go on."}"#), "second").await.unwrap();
+        assert!(other.runtime.store.running_calls(&WHO, None, 9).await.unwrap().is_empty());
+        let changes = other.runtime.store.file_changes(&WHO, tree, None, 9).await.unwrap();
+        let stand = changes.iter().filter(|change| change.standing == store::ChangeStanding::Made);
+        assert_eq!(stand.count(), usize::from(!is_gone), "{is_gone}: {changes:?}");
+    }
+}
+
 /// What a process that died in the middle of a change left in the workspace goes with its call.
 #[tokio::test]
 async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
