@@ -88,7 +88,8 @@ mod tests {
             assert_eq!(read(), Some(listed()), "version 3");
             git(&["update-index", "--index-version", "4"]);
             assert_eq!(read(), None, "compressed names");
-            git(&["update-index", "--index-version", "2", "--split-index"]);
+            git(&["update-index", "--index-version", "2"]);
+            git(&["update-index", "--split-index"]);
             assert_eq!(read(), None, "a split index");
         }
         assert_eq!(listing(b"", 20), None);
