@@ -117,6 +117,8 @@ fn a_call_for_which_no_tool_is_offered_is_named() {
     let id = format!("{}-0", done["node"].as_str().unwrap());
     let none = json!({"call": id, "tool": "exec", "effects": [], "status": null, "node": null});
     assert_eq!((call, &done["denied"]), (&none, &json!([])), "{done}");
+    let next = says(&world, "here", &[]);
+    assert!(!next.err.contains("the turn ended before"), "it was told already: {next:?}");
     let said = says(&world, "here", &["--new", "--events"]);
     let told = said.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let told: Vec<Value> = told.filter(|event| event["event"] == "notice").collect();

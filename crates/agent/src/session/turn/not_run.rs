@@ -1,12 +1,15 @@
 //! Calls that were never run, told to their owner: of a turn that ended before they began, and of an answer for which no
 //! tools were offered. A request says of each that it was not run ([`context`]).
 
-use loom::{Ascent, Block, NodeId, Role, RowError, TreeId, TreeReader, ViewName, resolve};
+use context::segment::SegmentOutcome;
+use context::{Kind, Segment};
+use loom::{Ascent, Block, Node, NodeId, Role, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::Principal;
 
 use super::Turn;
 use super::calls::AskedCall;
 use crate::event::SessionEvent;
+use crate::stored;
 
 impl Turn<'_> {
     /// Tells which calls of the answer at which a view stands were never started. What cannot be read is said by the
@@ -53,6 +56,10 @@ fn not_run(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<String>, RowErr
             }));
             continue;
         }
+        // That none were offered was told with the answer.
+        if !were_offered(rows, &row.node)? {
+            return Ok(Vec::new());
+        }
         let started = rows.started_calls(position.id.original())?;
         let mut tools = Vec::new();
         for call in AskedCall::of(&row) {
@@ -65,6 +72,15 @@ fn not_run(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<String>, RowErr
         return Ok(tools);
     }
     Ok(Vec::new())
+}
+
+/// Whether tools were offered to the model that answered; so it is taken where that cannot be told.
+fn were_offered(rows: &dyn TreeReader, answer: &Node) -> Result<bool, RowError> {
+    let generation = answer.generation.map(|id| rows.generation(id)).transpose()?.flatten();
+    let manifest = generation.map(|row| stored::manifest(rows, row.manifest)).transpose()?.flatten();
+    let is_sent =
+        |segment: &Segment| segment.kind == Kind::Schemas && segment.decision == SegmentOutcome::Sent;
+    Ok(manifest.is_none_or(|manifest| manifest.segments.iter().any(is_sent)))
 }
 
 /// How many calls were not run, and of which tools.
