@@ -99,8 +99,11 @@ const LONG_VALUES: &[&str] =
     &["--rcfile", "--init-file", "--require", "--import", "--loader", "--env-file", "--conditions"];
 const RUN_NOTHING: &[&str] = &["--version", "--help", "-version", "-V"];
 
-/// Names of the input, and the end of the words of `find -exec`.
-const INPUT: &[&str] = &["-", ";", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+/// Whether a word names the input, in whichever spelling, or ends the words of `find -exec`.
+fn is_input(word: &str) -> bool {
+    matches!(word, "-" | ";")
+        || (word.starts_with('/') && (word.ends_with("/stdin") || word.ends_with("/fd/0")))
+}
 
 /// Launchers that start nothing that their arguments name by itself.
 const FILTERS: &[&str] =
@@ -153,8 +156,8 @@ pub(crate) fn reads_commands(command: &SimpleCommand, depth: usize) -> bool {
         };
     }
     let Some(program) = words.first().filter(|_| launches(words.iter().copied())) else { return false };
-    let is_input = |word: &&str| INPUT.contains(word) || word.ends_with("=-") || *word == "-f-";
-    if is_among(RUN_NAMED_INPUT, program) && words.iter().any(is_input) {
+    let names_input = |word: &&str| is_input(word) || word.ends_with("=-") || *word == "-f-";
+    if is_among(RUN_NAMED_INPUT, program) && words.iter().any(names_input) {
         return true;
     }
     !is_among(FILTERS, program) && starts_reader(&words[1..], is_line_that_reads)
@@ -189,7 +192,7 @@ impl Syntax {
                 return Said::Named(at);
             }
             at += 1;
-            if INPUT.contains(&word) {
+            if is_input(word) {
                 return if is_editor { Said::Named(at - 1) } else { Said::Input };
             }
             let options = word.strip_prefix(['-', '+']);
@@ -230,6 +233,6 @@ impl Syntax {
     }
 
     fn text(value: Option<&str>) -> Said<'_> {
-        if value.is_some_and(|value| INPUT.contains(&value)) { Said::Input } else { Said::Text(value) }
+        if value.is_some_and(is_input) { Said::Input } else { Said::Text(value) }
     }
 }

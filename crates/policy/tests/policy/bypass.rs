@@ -238,6 +238,8 @@ const DENIED: &[&str] = &[
     "echo rm x | bash -s -- a",
     "echo rm x | bash -o pipefail",
     "echo rm x | bash /dev/stdin",
+    "echo rm x | bash //dev/stdin",
+    "echo rm x | sh /proc/self/fd/0",
     "echo rm x | (sh)",
     "echo rm x | { sh; }",
     "echo rm x | sudo -u root sh",
