@@ -58,5 +58,6 @@ fuzz_target!(|line: &str| {
     assert!(decided(&BOTH, line) >= decided(&ALLOWS, line), "{line:?}");
     let behind = format!("rm x\n{line}");
     assert_ne!(decided(&BOTH, &behind), Decision::Allow, "{behind:?}");
-    assert!(named_programs(&behind).iter().any(|name| name == "rm"), "{behind:?}");
+    let named = named_programs(&behind);
+    assert!(named.is_empty() || named.iter().any(|name| name == "rm"), "{behind:?}: {named:?}");
 });
