@@ -1,5 +1,6 @@
 //! Tools in a turn: what is said meanwhile, and calls that nobody runs any more (spec: agent §1).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use drawloom_agent::questions::Decision;
@@ -8,7 +9,7 @@ use drawloom_agent::{SessionEvent, TurnConfig};
 use loom::path::ViewOverrides;
 use loom::plan::{CallResult, NewText};
 use loom::render::{tip, window};
-use loom::{Author, AuthorKind, Block, Digest, Op, Role, ToolStatus, Trust};
+use loom::{Author, AuthorKind, Block, Digest, Op, Role, ToolStatus, TreeId, Trust};
 use model::Cancel;
 use store::{
     AttachedWrites, CallId, Claim, Fence, FileState, LeaseOwner, NewCall, NewFileChange, NewFileChanges,
@@ -20,19 +21,19 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 use crate::support::{House, Process, WHO, config, said, script};
 
 /// As models are asked here, with tools that look at a folder.
-pub(crate) fn with_tools(lines: &str, folder: &std::path::Path) -> TurnConfig {
+pub(crate) fn with_tools(lines: &str, folder: &Path) -> TurnConfig {
     with_policy(lines, folder, policy::Policy::default())
 }
 
 /// The same by a policy.
-pub(crate) fn with_policy(lines: &str, folder: &std::path::Path, policy: policy::Policy) -> TurnConfig {
+pub(crate) fn with_policy(lines: &str, folder: &Path, policy: policy::Policy) -> TurnConfig {
     with_further(lines, folder, policy, Vec::new())
 }
 
 /// The same with tools of a test.
 pub(crate) fn with_further(
     lines: &str,
-    folder: &std::path::Path,
+    folder: &Path,
     policy: policy::Policy,
     further: Vec<tools::Tool>,
 ) -> TurnConfig {
@@ -263,6 +264,24 @@ async fn begun(process: &Process) {
     process.runtime.store.start_call(&WHO, tree, new).await.unwrap();
 }
 
+/// Has the call of [`begun`] write down that it makes a file in a folder; the tree.
+async fn about_to_make_a_file(process: &Process, folder: &Path) -> TreeId {
+    let tree = process.enter().await.tree;
+    let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
+    let change = NewFileChange {
+        root: folder.canonicalize().unwrap(),
+        path: "a.txt".into(),
+        before: FileState::Absent,
+        after: FileState::File { mode: None, blob: Digest::of(b"new") },
+        is_outside: false,
+    };
+    let (guards, accepted) = (Vec::new(), Vec::new());
+    let new =
+        NewFileChanges { call: call.id, claim: Some(call.claim), guards, changes: vec![change], accepted };
+    process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
+    tree
+}
+
 #[tokio::test]
 async fn a_call_of_a_process_that_died_has_an_unknown_outcome_and_is_not_run_again() {
     let house = House::new();
@@ -307,24 +326,7 @@ async fn changes_that_were_not_made_are_taken_back_once_their_process_is_gone() 
         let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
         let process = house.process("chat");
         begun(&process).await;
-        let tree = process.enter().await.tree;
-        let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
-        let change = NewFileChange {
-            root: folder.path().canonicalize().unwrap(),
-            path: "a.txt".into(),
-            before: FileState::Absent,
-            after: FileState::File { mode: None, blob: Digest::of(b"new") },
-            is_outside: false,
-        };
-        let (guards, accepted) = (Vec::new(), Vec::new());
-        let new = NewFileChanges {
-            call: call.id,
-            claim: Some(call.claim),
-            guards,
-            changes: vec![change],
-            accepted,
-        };
-        process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
+        let tree = about_to_make_a_file(&process, folder.path()).await;
         if is_gone {
             process.die();
         }
@@ -343,19 +345,7 @@ async fn what_a_cut_off_change_left_beside_a_file_is_cleared_away() {
     let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
     let process = house.process("chat");
     begun(&process).await;
-    let tree = process.enter().await.tree;
-    let call = process.runtime.store.running_calls(&WHO, None, 9).await.unwrap().remove(0);
-    let change = NewFileChange {
-        root: folder.path().canonicalize().unwrap(),
-        path: "a.txt".into(),
-        before: FileState::Absent,
-        after: FileState::File { mode: None, blob: Digest::of(b"new") },
-        is_outside: false,
-    };
-    let (guards, accepted) = (Vec::new(), Vec::new());
-    let new =
-        NewFileChanges { call: call.id, claim: Some(call.claim), guards, changes: vec![change], accepted };
-    process.runtime.store.keep_file_changes(&WHO, tree, new).await.unwrap();
+    about_to_make_a_file(&process, folder.path()).await;
     let hash: String = Digest::of(b"new").0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     let ours = folder.path().join(format!(".a.txt.drawloom-0123456789abcdef-{hash}.new"));
     let other = folder.path().join(format!(".a.txt.drawloom-0123456789abcdee-{hash}.new"));
