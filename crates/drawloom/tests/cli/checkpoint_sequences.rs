@@ -111,7 +111,11 @@ impl Call {
         match self {
             Self::Write { path, text } => drop(put(folder, path, text)),
             Self::Move { from, to } => drop(fs::rename(folder.join(from), folder.join(to))),
-            Self::Delete(path) => drop(fs::remove_dir_all(folder.join(path))),
+            // A person may have put a file in the place of a folder.
+            Self::Delete(path) => {
+                let at = folder.join(path);
+                drop(fs::remove_dir_all(&at).or_else(|_| fs::remove_file(&at)));
+            }
             Self::Run(line) => {
                 let mut shell = Command::new("/bin/sh");
                 shell.args(["-c", line]).current_dir(folder).stdin(Stdio::null());
