@@ -67,18 +67,20 @@ fn failed(error: &FileError) -> String {
     error.to_string()
 }
 
-/// Bytes of a file that is read or searched.
+/// Bytes of a text that is read or searched.
 pub(crate) const MAX_BYTES: u64 = 10 << 20;
+/// Bytes of a document or picture that is read.
+const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// What a file holds, if it may be read.
+/// What a file of at most so many bytes holds, if it may be read.
 fn content_of(
     scope: &ToolScope,
     root: &Root,
     path: &RelativePath,
-    links: LinkPolicy,
+    (links, max_bytes): (LinkPolicy, u64),
 ) -> Result<Content, String> {
     scope.require_read(root, path)?;
-    let rules = ReadRules { links, ..ReadRules::at_most(MAX_BYTES) };
+    let rules = ReadRules { links, ..ReadRules::at_most(max_bytes) };
     root.read(path, &rules).map_err(|error| failed(&error))
 }
 
@@ -90,7 +92,7 @@ fn text_of(
     path: &RelativePath,
     links: LinkPolicy,
 ) -> Result<(String, Digest), String> {
-    let content = content_of(scope, root, path, links)?;
+    let content = content_of(scope, root, path, (links, MAX_BYTES))?;
     let digest = content.digest();
     Ok((masked(scope, &root.shown(path), &content.bytes)?.into_owned(), digest))
 }

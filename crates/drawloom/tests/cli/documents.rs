@@ -113,6 +113,18 @@ fn each_kind_of_document_is_told_by_its_first_bytes() {
 }
 
 #[test]
+fn a_document_with_large_pictures_is_read_and_a_text_as_large_is_not() {
+    let spaces = " ".repeat(11 << 20);
+    let picture = format!("6 0 obj <</Length {}>> stream\n{spaces}\nendstream endobj\ntrailer", spaces.len());
+    let large = PDF.replace("trailer", &picture);
+    assert_eq!(read(large.as_bytes()), "[PDF: pages 1 to 1 of 1.]\n--- page 1 of 1 ---\nwarp beam\n");
+    let text = read(large.replacen('%', "#", 1).as_bytes());
+    assert_eq!(text, "paper.txt has 11 MiB: of a text no more than 10 MiB are read or searched");
+    let longer = read(format!("{large}{}", " ".repeat(60 << 20)).as_bytes());
+    assert_eq!(longer, "paper.txt has 71 MiB: no more than 64 MiB are read or searched");
+}
+
+#[test]
 fn an_outline_names_the_pages_of_headings() {
     let world = reading(&[json!({"path": "a", "outline": true})]);
     fs::write(world.path("project/a"), epub("<h1>One</h1><p>weft</p><h2>Two</h2>")).unwrap();

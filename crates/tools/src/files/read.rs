@@ -10,7 +10,7 @@ use text::bytes::size;
 use workspace::{FileKind, LinkPolicy};
 
 use super::outline::outline;
-use super::{MAX_BYTES, content_of, document, failed, masked, place};
+use super::{MAX_BYTES, MAX_DOCUMENT, content_of, document, failed, masked, place};
 use crate::tool::CallScope;
 
 pub(super) const DESCRIPTION: &str = "Read a text file, with line numbers, or a PDF, DOCX or EPUB by pages, or look at a \
@@ -46,17 +46,22 @@ pub(super) fn run(call: &CallScope<'_>, asked: &Arguments) -> Result<String, Str
     if found.kind == FileKind::Folder {
         return Err(format!("{} is a folder: list shows what is in it", asked.path));
     }
-    if found.bytes > MAX_BYTES {
-        let (long, most) = (size(found.bytes), size(MAX_BYTES));
-        return Err(format!("{} has {long}: more than {most} is neither read nor searched", asked.path));
+    let too_long = |what: &str, most: u64| {
+        let (long, most) = (size(found.bytes), size(most));
+        format!("{} has {long}: {what}no more than {most} are read or searched", asked.path)
+    };
+    if found.bytes > MAX_DOCUMENT {
+        return Err(too_long("", MAX_DOCUMENT));
     }
-    let content = content_of(scope, place.root, &place.path, LinkPolicy::Follow)?;
+    let content = content_of(scope, place.root, &place.path, (LinkPolicy::Follow, MAX_DOCUMENT))?;
+    let is_long = content.bytes.len() as u64 > MAX_BYTES;
     let read = match media::detect(&content.bytes) {
         // A text may begin as one does.
         Some(kind) if !kind.is_sound() && memchr(0, &content.bytes).is_some() => {
             picture(call, &content.bytes)
         }
         _ if extract::detect(&content.bytes).is_some() => document::read(call, asked, &content.bytes),
+        _ if is_long => return Err(too_long("of a text ", MAX_BYTES)),
         _ => {
             masked(scope, &place.root.shown(&place.path), &content.bytes).and_then(|text| page(asked, &text))
         }
