@@ -4,25 +4,29 @@ use text::grapheme::floor;
 
 /// Lines of a difference.
 const DIFFERENCE: usize = 20;
-/// Last lines of what a failed command printed; lines of its notes.
+/// Last lines of what a failed command printed; lines of its notes; files that it changed.
 const LAST: usize = 8;
+/// Last lines of what another command printed.
+const LAST_OF_GOOD: usize = 3;
 /// Bytes of a line.
 const LINE: usize = 400;
 
-/// The first line of a result. Behind it stands the difference that the call made; of a command that failed the end of
-/// what it printed, and of each command its notes.
+/// The first line of a result. Behind it stand, of a command, the end of what it printed, the files it changed and its notes; of
+/// another call the difference that it made.
 pub(super) fn result_lines(tool: &str, text: &str, difference: &str) -> Vec<String> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let mut lines = vec![cut(first)];
     if tool == "exec" {
         let (rest, notes) = rest.rsplit_once("[notes]\n").unwrap_or((rest, ""));
-        let printed = rest.rsplit_once("[files]\n").map_or(rest, |(printed, _)| printed);
-        if !first.starts_with("exit 0 ") {
-            let printed: Vec<&str> = printed.lines().collect();
-            let more = printed.len().saturating_sub(LAST);
-            lines.extend((more > 0).then(|| format!("[{more} lines before.]")));
-            lines.extend(printed.iter().skip(more).copied().map(cut));
-        }
+        let (printed, files) = rest.rsplit_once("[files]\n").unwrap_or((rest, ""));
+        let printed: Vec<&str> = printed.lines().collect();
+        let last = if first.starts_with("exit 0 ") { LAST_OF_GOOD } else { LAST };
+        let before = printed.len().saturating_sub(last);
+        lines.extend((before > 0).then(|| format!("[{before} lines before.]")));
+        lines.extend(printed.iter().skip(before).copied().map(cut));
+        lines.extend(files.lines().take(LAST).map(cut));
+        let more = files.lines().count().saturating_sub(LAST);
+        lines.extend((more > 0).then(|| format!("[{more} more files: /diff shows them.]")));
         lines.extend(notes.lines().take(LAST).map(cut));
     }
     lines.extend(difference.lines().take(DIFFERENCE).map(cut));
@@ -42,15 +46,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_command_shows_its_end_and_every_command_its_notes() {
+    fn a_command_shows_the_end_of_what_it_printed_its_files_and_its_notes() {
         let printed: String = (1..=20).map(|line| format!("line {line}\n")).collect();
         let text =
             format!("exit 1 (0.5 s, sandbox full)\n[output]\n{printed}[files]\nmade a\n[notes]\nmoved");
         let lines = result_lines("exec", &text, "");
         assert_eq!(lines[..3], ["exit 1 (0.5 s, sandbox full)", "[13 lines before.]", "line 13"]);
-        assert_eq!(lines[lines.len() - 2..], ["line 20", "moved"]);
-        let worked = text.replace("exit 1", "exit 0");
-        assert_eq!(result_lines("exec", &worked, ""), ["exit 0 (0.5 s, sandbox full)", "moved"]);
+        assert_eq!(lines[lines.len() - 3..], ["line 20", "made a", "moved"]);
+        let worked = result_lines("exec", &text.replace("exit 1", "exit 0"), "");
+        assert_eq!(worked[..3], ["exit 0 (0.5 s, sandbox full)", "[18 lines before.]", "line 18"]);
+        assert_eq!(worked[3..], ["line 19", "line 20", "made a", "moved"]);
     }
 
     #[test]
