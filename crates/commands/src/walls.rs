@@ -21,9 +21,15 @@ use crate::settings::{ExecSettings, WebSettings};
 /// Folders of toolchains below a person's home that hold programs and no credentials.
 const TOOLCHAINS: [&str; 6] = [".cargo/bin", ".rustup", ".pyenv", ".nvm/versions", ".volta", ".deno/bin"];
 
-/// Variables by which programs of a toolchain find the rest of it, with the folder each names.
-const VARIABLES: [(&str, &str); 3] =
-    [("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv"), ("VOLTA_HOME", ".volta")];
+/// Variables by which programs of a toolchain find the rest of it, with the folder each names below a person's home where it is
+/// not set.
+const VARIABLES: [(&str, Option<&str>); 5] = [
+    ("RUSTUP_HOME", Some(".rustup")),
+    ("PYENV_ROOT", Some(".pyenv")),
+    ("VOLTA_HOME", Some(".volta")),
+    ("JAVA_HOME", None),
+    ("GOROOT", None),
+];
 
 /// Bytes that `/tmp` of a session holds at most.
 const TEMP_BYTES: u64 = 1 << 30;
@@ -81,9 +87,12 @@ pub fn of_workspace(
     let system = walls.environment.get("PATH").cloned().unwrap_or_default();
     let path = of_toolchains.map(|entry| entry.to_string_lossy().into_owned()).chain([system]);
     walls.environment.insert("PATH".to_owned(), path.collect::<Vec<_>>().join(":"));
-    for (variable, folder) in VARIABLES {
-        let folder = user_home.as_ref().map(|home| canonical(&home.join(folder)));
-        if let Some(folder) = folder.filter(|folder| toolchains.contains(folder)) {
+    for (variable, usual) in VARIABLES {
+        let named = std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let usual = || Some(user_home.as_ref()?.join(usual?));
+        let folder = named.or_else(usual).map(|folder| canonical(&folder));
+        let is_seen = |folder: &PathBuf| toolchains.iter().any(|toolchain| folder.starts_with(toolchain));
+        if let Some(folder) = folder.filter(is_seen) {
             walls.environment.insert(variable.to_owned(), folder.to_string_lossy().into_owned());
         }
     }
@@ -215,6 +224,11 @@ pub fn open_network(
 /// Home of the owner.
 pub fn user_home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// The file that the owner's own search path has for a program.
+pub fn program_of_owner(name: &str) -> Option<PathBuf> {
+    search_path().map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Folders that the owner's programs are found in.

@@ -143,7 +143,14 @@ impl EndSignals {
 fn refused(error: &SandboxError) -> CommandError {
     let message = one_line(&error.to_string()).into_owned();
     match error {
-        SandboxError::Program { .. } => CommandError::not_found("such command:", &message, "check its name"),
+        SandboxError::Program { program, .. } => {
+            let hint = commands::walls::program_of_owner(program).map(|file| {
+                let file = one_line(&file.to_string_lossy()).into_owned();
+                format!("it is {file} for you: commands see it once exec.toolchains names its folder")
+            });
+            let hint = hint.unwrap_or_else(|| "check its name".to_owned());
+            CommandError::not_found("such command:", &message, hint)
+        }
         SandboxError::Touches { .. } => CommandError::usage(
             message,
             "--touches takes protected files and folders, as AGENTS.md or .github/workflows",

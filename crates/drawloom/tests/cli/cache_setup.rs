@@ -1,6 +1,7 @@
 //! How package caches are configured: what `doctor`, `config check` and `init` say of them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -77,6 +78,36 @@ fn a_folder_of_a_toolchain_is_not_the_home_of_a_person_nor_of_drawloom() {
     let refused = world.run(&["--workspace", &text(&world.path("project")), "sandbox", "--", "true"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.err.contains("exec.toolchains"), "{refused:?}");
+}
+
+#[test]
+fn a_toolchain_outside_the_home_of_a_person_works_once_it_is_named() {
+    let world = World::new();
+    let (project, tools) = (text(&world.path("project")), text(&world.path("tools")));
+    fs::create_dir(&project).unwrap();
+    fs::create_dir_all(world.path("tools/bin")).unwrap();
+    fs::write(world.path("tools/bin/weaver"), "#!/bin/sh\necho $RUSTUP_HOME $GOROOT $JAVA_HOME\n").unwrap();
+    fs::set_permissions(world.path("tools/bin/weaver"), fs::Permissions::from_mode(0o755)).unwrap();
+    let run = || {
+        let mut command = world.command(&["--workspace", &project, "sandbox", "--", "weaver"]);
+        command.env("PATH", format!("{tools}/bin:/usr/bin:/bin")).env("RUSTUP_HOME", format!("{tools}/home"));
+        command.env("GOROOT", &tools).env("JAVA_HOME", "/elsewhere").output().unwrap()
+    };
+    let unseen = run();
+    let told = String::from_utf8(unseen.stderr).unwrap();
+    assert_eq!(unseen.status.code(), Some(3), "{told}");
+    assert!(
+        told.contains(&format!("it is {tools}/bin/weaver for you")) && told.contains("exec.toolchains"),
+        "{told}"
+    );
+    world.ok(&["config", "set", "exec.toolchains", &format!("[{tools:?}]")]);
+    let seen = run();
+    assert_eq!(
+        String::from_utf8(seen.stdout).unwrap(),
+        format!("{tools}/home {tools}\n"),
+        "{:?}",
+        seen.status
+    );
 }
 
 #[test]
