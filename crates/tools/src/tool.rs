@@ -1,5 +1,7 @@
 //! A tool, what it works in, and what it says.
 
+mod typed;
+
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +29,9 @@ use crate::exec::{ChangedFiles, CommandScope, how_it_runs};
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
+
+pub(crate) use typed::{bounded, spec};
+use typed::{called_with, of_arguments, previewing, running};
 
 /// What the calls of a session work in.
 #[derive(Debug)]
@@ -443,90 +448,4 @@ impl Tool {
     pub(crate) fn paths(&self, scope: &ToolScope, arguments: &Value) -> Vec<PathUse> {
         (self.paths)(scope, arguments)
     }
-}
-
-pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
-    let settings = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| (settings.inline_subschemas, settings.meta_schema) = (true, None))
-        .with_transform(schemars::transform::RecursiveTransform(leave_out_the_plain));
-    let mut schema = settings.into_generator().into_root_schema_for::<A>();
-    for known in ["title", "description"] {
-        schema.remove(known);
-    }
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters: schema.to_value(),
-        core: true,
-    }
-}
-
-/// Leaves out what a model is told without it: widths of integers, and defaults that are nothing. Every request has the
-/// schemas (spec: agent §3).
-fn leave_out_the_plain(schema: &mut schemars::Schema) {
-    schema.remove("format");
-    let is_nothing =
-        |value: &Value| [Value::Bool(false), Value::from(0), Value::Array(Vec::new())].contains(value);
-    if schema.get("default").is_some_and(is_nothing) {
-        schema.remove("default");
-    }
-}
-
-/// A function of typed arguments as one of JSON; nothing where they are not of the type.
-fn of_arguments<A: DeserializeOwned, T: Default>(
-    of: impl Fn(&ToolScope, &A) -> T,
-) -> impl Fn(&ToolScope, &Value) -> T {
-    move |scope, arguments| {
-        let read = serde_json::from_value::<A>(arguments.clone());
-        read.map(|arguments| of(scope, &arguments)).unwrap_or_default()
-    }
-}
-
-/// The arguments of a call as a question shows them, masked.
-fn called_with(scope: &ToolScope, arguments: &Value) -> String {
-    format!("with {}", scope.masker.mask(&arguments.to_string()).text)
-}
-
-/// What a question shows, masked.
-fn previewing<A: DeserializeOwned>(
-    preview: impl Fn(&ToolScope, &A) -> Result<String, String>,
-) -> impl Fn(&ToolScope, Value) -> Result<String, String> {
-    move |scope, arguments| {
-        let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
-        let shown = read.and_then(|arguments| preview(scope, &arguments));
-        // It is shown whole or not at all: a question refuses one that is too long.
-        let mask = |text: String| scope.masker.mask_entering(&text).text.into_owned();
-        shown.map(mask).map_err(|why| bounded(mask(why)))
-    }
-}
-
-/// A function of typed arguments as one of JSON, with what it says masked and bounded. What failed may quote what was
-/// read as much as what did not.
-fn running<A: DeserializeOwned>(
-    run: impl Fn(&CallScope<'_>, &A) -> Result<String, String>,
-) -> impl Fn(&CallScope<'_>, Value) -> ToolOutput {
-    move |call, arguments| {
-        let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
-        let ran = read.and_then(|arguments| run(call, &arguments));
-        let (status, text) = match ran {
-            Ok(text) => (ToolStatus::Ok, text),
-            Err(why) => (ToolStatus::Error, why),
-        };
-        let text = bounded(call.scope.masker.mask_entering(&text).text.into_owned());
-        let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
-        ToolOutput { status, text, pictures: call.pictures.take(), trust }
-    }
-}
-
-/// Bytes that a tool says at most, whatever names it met.
-const OUTPUT: usize = 256 << 10;
-
-pub(crate) fn bounded(mut text: String) -> String {
-    let at = text::grapheme::floor(&text, OUTPUT.min(text.len()));
-    if at < text.len() {
-        let more = text.len() - at;
-        text.truncate(at);
-        text += &format!("\n[{more} more bytes are left out.]\n");
-    }
-    text
 }
