@@ -207,7 +207,7 @@ pub const TABLE: &[Row] = &[
         ASK,
         Never,
         |call, _| call.command.is_none() && writes_protected(call),
-        "this file runs, steers or remembers something: it is written only after a person saw the difference",
+        "this file runs, steers or remembers something, so a person sees its difference first",
     )
     .repeat(Repeat::EachTime),
     // What a command makes of a file is known to nobody beforehand.
@@ -216,7 +216,7 @@ pub const TABLE: &[Row] = &[
         ASK,
         Never,
         |call, _| call.command.is_some() && writes_protected(call),
-        "a file that the command touches runs, steers or remembers something: it is open to it only after a person allowed it",
+        "a file that the command touches runs, steers or remembers something, so a person allows it first",
     )
     .repeat(Repeat::EachTime),
     Row::new(
@@ -256,7 +256,7 @@ pub const TABLE: &[Row] = &[
         ASK,
         ByRule,
         |call, _| call.has(Effect::Exec) && call.has(Effect::Net) && !call.is_open(),
-        "the command asks for network: no rule allows all of its commands and hosts",
+        "the command asks for network, and no rule allows all of its commands and hosts",
     ),
     Row::new(
         RowId::ServerTool,

@@ -45,7 +45,7 @@ async fn answered(
                     shown = question.text.lines().map(str::to_owned).collect();
                 }
                 questions += 1;
-                assert!(question.text.contains("only after a person saw the difference"), "{question:?}");
+                assert!(question.text.contains("so a person sees its difference first"), "{question:?}");
                 meanwhile();
                 let reason = Some(format!("not now\u{1b}[2A {SECRET}"));
                 let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, reason));

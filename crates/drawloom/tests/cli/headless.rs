@@ -92,7 +92,7 @@ fn what_is_refused_stands_in_the_result_with_its_reason() {
     for (more, why) in [
         (&["--wait", "60"][..], "too loud"),
         (&["--wait", "1"], "it was denied"),
-        (&[], "only after a person saw the difference"),
+        (&[], "so a person sees its difference first"),
     ] {
         let world = world();
         let mut child = chat(&world, &[more, &["--json"]].concat()).spawn().unwrap();
@@ -118,7 +118,7 @@ fn a_call_that_is_denied_is_told_at_a_terminal_too() {
     let words = ["--workspace", &project, "chat", "-m", "Write it."];
     let mut terminal = Terminal::start(with_terminal(&world.command(&words)));
     terminal.shows("Done.");
-    terminal.shows("only after a person saw the difference");
+    terminal.shows("so a person sees its difference first");
     assert_eq!(terminal.ended(), Some(0));
 }
 

@@ -76,7 +76,7 @@ fn the_table_says_why_and_plan_mode_and_taint_count() {
     let guide = r#"{"path":"AGENTS.md","content":"x"}"#;
     let (_, asked) = tested(&world, &["write", guide]);
     assert_eq!((&asked["decision"], &asked["rule"]), (&json!("ask"), &Value::Null));
-    assert!(asked["why"].as_str().unwrap().contains("only after a person saw the difference"), "{asked}");
+    assert!(asked["why"].as_str().unwrap().contains("so a person sees its difference first"), "{asked}");
     let (_, planned) = tested(&world, &["write", WRITE, "--plan"]);
     assert_eq!(planned["decision"], "deny");
     assert!(planned["why"].as_str().unwrap().starts_with("plan mode is on"), "{planned}");

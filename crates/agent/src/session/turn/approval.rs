@@ -20,6 +20,8 @@ use crate::event::{QuestionKind, SessionEvent};
 use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
 use crate::session::SessionSettings;
 
+/// What is said of a call that nobody can be asked about.
+const HOW_IT_IS_ASKED: &str = "`chat --wait SECONDS` asks about it";
 /// Lines of a difference that a question shows, and bytes of it; one that is longer is not asked about.
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
@@ -89,7 +91,14 @@ impl Turn<'_> {
         let because = self.runtime.masker.mask_entering(&verdict.to_string()).text.into_owned();
         match verdict.decision {
             PolicyDecision::Allow => return Ok(Permit::Allowed),
-            PolicyDecision::Deny => return refused(&because),
+            PolicyDecision::Deny => {
+                let attended = SessionFacts { attendance: Attendance::Attended, ..facts };
+                let if_attended = asked(checked, move |checked| checked.decide(&attended, &[])).await;
+                return match if_attended.decision {
+                    PolicyDecision::Ask => refused(&format!("{because}. {HOW_IT_IS_ASKED}")),
+                    _ => refused(&because),
+                };
+            }
             PolicyDecision::Ask => {}
         }
         // The same file by another name is the same call.
@@ -121,7 +130,7 @@ impl Turn<'_> {
         }
         let mut lasting = asked(checked, move |checked| checked.lasting_answers(&facts)).await;
         lasting.always = lasting.always.filter(|_| self.runtime.rules.can_write());
-        let asks = format!("{tool} asks to run: {because}: allow it?");
+        let asks = format!("{tool} asks to run: {because}. Allow it?");
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
         let about = outside.iter().chain(&remembers).map(String::as_str).chain(lines);
@@ -211,7 +220,7 @@ fn answers(lasting: &LastingAnswers) -> (Vec<String>, Vec<String>) {
     let session = lasting.session.as_ref().map(|given| {
         let reaches = |pattern: &Pattern| matches!(pattern, Pattern::Effect { effect: Effect::Net, .. });
         let until = if given.patterns().iter().any(reaches) {
-            ", until text from outside is in view, as what it brings is"
+            ", until the conversation holds text from outside (what it brings is)"
         } else {
             ""
         };
@@ -249,7 +258,7 @@ mod tests {
         );
         let (_, lines) = told(serde_json::json!(["exec curl", "effect:net host=example.org"]));
         assert!(
-            lines[0].ends_with(", until text from outside is in view, as what it brings is"),
+            lines[0].ends_with(", until the conversation holds text from outside (what it brings is)"),
             "{lines:?}"
         );
     }
