@@ -12,7 +12,7 @@ const COMMAND_LINES: usize = 20;
 const COMMAND_BYTES: usize = 4_000;
 
 /// Lines that show a call. A command is shown whole, however it is hidden in a long one: of one over the limits its
-/// beginning and its end. Of other arguments the beginning is shown, a path first.
+/// beginning and its end. Of a patch the files are shown, of other arguments the beginning, a path first.
 #[must_use]
 pub fn call_lines(tool: &str, arguments: &Value) -> Vec<String> {
     if let ("exec", Value::Object(given)) = (tool, arguments)
@@ -24,11 +24,36 @@ pub fn call_lines(tool: &str, arguments: &Value) -> Vec<String> {
         shown.extend(command_lines(command));
         return shown;
     }
-    let line = argument_line(arguments);
-    let line = explicit(&one_line(&line)).into_owned();
+    if let ("patch", Value::Object(given)) = (tool, arguments)
+        && let Some(Value::String(patch)) = given.get("patch")
+    {
+        let mut others = given.clone();
+        others.shift_remove("patch");
+        let files: Vec<&str> = patch.lines().filter(|line| names_file(line)).collect();
+        if !files.is_empty() {
+            let mut shown = vec![headed(tool, &others)];
+            shown.extend(files.iter().take(COMMAND_LINES).map(|line| format!("  {}", cut(line))));
+            let more = files.len().saturating_sub(COMMAND_LINES);
+            shown.extend((more > 0).then(|| format!("  [{more} more files.]")));
+            return shown;
+        }
+    }
+    vec![format!("calls {} {}", tool_name(tool), cut(&argument_line(arguments)))]
+}
+
+/// The beginning of a text, on one line.
+fn cut(text: &str) -> String {
+    let line = explicit(&one_line(text)).into_owned();
     let at = text::grapheme::floor(&line, ARGUMENTS.min(line.len()));
     let more = if at < line.len() { "…" } else { "" };
-    vec![format!("calls {} {}{more}", tool_name(tool), &line[..at])]
+    format!("{}{more}", &line[..at])
+}
+
+/// Whether a line of a patch, in either form, names a file that it changes.
+fn names_file(line: &str) -> bool {
+    ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "--- ", "+++ "]
+        .iter()
+        .any(|head| line.starts_with(head))
 }
 
 /// Lines that show the whole of a call: a command, and texts of several lines or over [`ARGUMENTS`], each line by itself.
@@ -139,6 +164,20 @@ mod tests {
         assert!(line.ends_with('…') && line.len() < 200, "{line}");
         assert_eq!(call_lines("list", &json!({})), ["calls list {}"]);
         assert_eq!(call_lines("read", &Value::String("{\"path\":".into())), [r#"calls read {"path":"#]);
+    }
+
+    #[test]
+    fn a_patch_is_shown_by_its_files() {
+        let call = |patch: &str| call_lines("patch", &json!({"patch": patch}));
+        let both =
+            call("*** Begin Patch\n*** Update File: a\u{1b}\n-x\n+y\n*** Delete File: b\n*** End Patch\n");
+        assert_eq!(both, ["calls patch", "  *** Update File: a␛", "  *** Delete File: b"]);
+        assert_eq!(
+            call("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"),
+            ["calls patch", "  --- a/x", "  +++ b/x"]
+        );
+        assert_eq!(call(&"*** Add File: x\n".repeat(22))[21], "  [2 more files.]");
+        assert_eq!(call("x"), [r#"calls patch {"patch":"x"}"#]);
     }
 
     #[test]
