@@ -215,7 +215,9 @@ impl StoreError {
             Self::Damaged(_) => "restore a backup, or run `drawloom store check`",
             Self::Foreign(_) => "name another --home",
             Self::MigrationNeeded { .. } => "close every other drawloom first",
-            Self::ReadOnly => "a newer Drawloom wrote it, so update this one to change it",
+            Self::ReadOnly => {
+                "check that its disk and file may be written; if a newer Drawloom wrote it, update this one"
+            }
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 "check who may read and write the file; what was acknowledged is kept"
             }
