@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::headless::question;
-use crate::world::{Run, World, text};
+use crate::world::{Run, World, piped, text};
 
 fn limited(limits: &str) -> World {
     let world = World::new();
@@ -123,6 +123,18 @@ fn a_paste_longer_than_the_limit_is_refused() {
     refused(&world, &world.run(&["tree", "new", "--file", file.to_str().unwrap()]), 2, said);
     world.write("config.toml", "");
     world.ok(&["tree", "append", "Tale", &long]);
+}
+
+#[test]
+fn input_that_says_nothing_is_given_up() {
+    let world = limited("input_wait = 0.05");
+    let mut silent = piped(world.command(&["tree", "append", "Tale", "-"]).stdin(Stdio::piped()));
+    // It is open as long as the program reads.
+    let input = silent.stdin.take();
+    let ended = Run::from(silent.wait_with_output().unwrap());
+    drop(input);
+    refused(&world, &ended, 2, &["limits.input_wait"]);
+    world.ok(&["tree", "show", "Tale"]);
 }
 
 /// A world in which the model calls a tool and then answers, after a second each, with these limits.
