@@ -13,7 +13,7 @@ use crate::made_git_folders::MadeGitFolders;
 use crate::outcome::{Notice, SandboxError};
 use crate::protected_paths::ProtectedPaths;
 use crate::quarantine::Quarantine;
-use crate::root_folders::RootFolders;
+use crate::root_folders::{FolderMode, RootFolders};
 use crate::running_commands::RunningCommands;
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
@@ -27,6 +27,8 @@ pub(crate) struct LookBefore {
     pub(crate) mounted: ProtectedPaths,
     made: MadeGitFolders,
     roots: RootFolders,
+    /// Modes of the git folders below the roots.
+    git_modes: Vec<FolderMode>,
     snapshot: Snapshot,
     running: RunningCommands,
     /// What is to be told of commands that were killed.
@@ -58,6 +60,7 @@ impl LookBefore {
         })?;
         running.accept(&walls.touches, accepted);
         let seen = ProtectedPaths::before(walls)?;
+        let git_modes = roots.modes_of(seen.git_folders.iter());
         let mut paths = seen.clone();
         running.retain(&mut paths, walls);
         let made = MadeGitFolders::open(level, walls);
@@ -70,7 +73,7 @@ impl LookBefore {
             Level::Partial | Level::None => Snapshot::take(&held, walls, &roots, &kept),
         };
         running.begin(&paths, &snapshot, walls).map_err(unrecorded)?;
-        Ok(Self { paths, held, mounted, made, roots, snapshot, running, left_behind })
+        Ok(Self { paths, held, mounted, made, roots, git_modes, snapshot, running, left_behind })
     }
 
     /// Says that the command may run from here on: unless it is looked after, the next one does that.
@@ -92,7 +95,7 @@ impl LookBefore {
     ) -> Vec<Notice> {
         let mut quarantine = Quarantine::new(quarantine);
         let mut notices = std::mem::take(&mut self.left_behind);
-        notices.extend(self.roots.give_modes_back().into_iter().map(|(root, other)| {
+        notices.extend(self.roots.give_modes_back(&self.git_modes).into_iter().map(|(root, other)| {
             let root = root.display();
             Notice::Lacks(format!("{root} has its mode again: a command set it to {other:03o}"))
         }));

@@ -28,8 +28,23 @@ const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLL
 #[derive(Debug)]
 pub(crate) struct RootFolders {
     tops: Vec<(PathBuf, OwnedFd)>,
-    /// Modes that the roots have, by number of their tops.
-    modes: Vec<u32>,
+    /// Modes that they have, by number; none where it is not known.
+    modes: Vec<Option<u32>>,
+}
+
+/// A folder below one of these, and the mode it had.
+#[derive(Debug)]
+pub(crate) struct FolderMode {
+    path: PathBuf,
+    id: FileId,
+    mode: u32,
+}
+
+/// Gives a folder a mode back by which its owner had a right that is lost. Returns the mode it had; none where nothing was lost.
+fn give_mode_back(place: impl AsFd, mode: u32) -> Option<u32> {
+    let owners = mode & 0o700;
+    let closed = mode_of(&place).ok().filter(|now| now & owners != owners)?;
+    set_mode(&place, mode).ok().map(|()| closed)
 }
 
 impl RootFolders {
@@ -38,19 +53,37 @@ impl RootFolders {
         let opened =
             tops.filter_map(|top| Some((top.to_owned(), openat(CWD, top, PLACE, Mode::empty()).ok()?)));
         let tops: Vec<_> = opened.collect();
-        let roots = tops.iter().filter(|(top, _)| walls.writable_roots().any(|root| root == top));
-        let modes = roots.map_while(|(_, place)| mode_of(place).ok()).collect();
+        let modes = tops.iter().map(|(_, place)| mode_of(place).ok()).collect();
         Self { tops, modes }
     }
 
-    /// Gives roots their modes back whose owner lost a right to them: nobody works there then. Returns them with what they had.
-    pub(crate) fn give_modes_back(&self) -> Vec<(&Path, u32)> {
-        let given_back = self.tops.iter().zip(&self.modes).filter_map(|((top, place), mode)| {
-            let owners = mode & 0o700;
-            let closed = mode_of(place).ok().filter(|now| now & owners != owners)?;
-            set_mode(place, *mode).ok().map(|()| (top.as_path(), closed))
+    /// Folders below these with their modes, as far as they can be looked at.
+    pub(crate) fn modes_of<'p>(&self, folders: impl Iterator<Item = &'p PathBuf>) -> Vec<FolderMode> {
+        let modes = folders.filter_map(|path| {
+            let (folder, name) = self.parent_of(path).ok()?;
+            let (_, id) = kind_and_identity(&folder, name).ok()?;
+            let mode = mode_of(place_of(&folder, name).ok()?).ok()?;
+            Some(FolderMode { path: path.clone(), id, mode })
         });
-        given_back.collect()
+        modes.collect()
+    }
+
+    /// Gives roots and folders `below` them their modes back whose owner lost a right to them: nobody works there then.
+    /// Returns them with what they had.
+    pub(crate) fn give_modes_back<'m>(&'m self, below: &'m [FolderMode]) -> Vec<(&'m Path, u32)> {
+        let tops = self
+            .tops
+            .iter()
+            .zip(&self.modes)
+            .filter_map(|((top, place), mode)| Some((top.as_path(), give_mode_back(place, (*mode)?)?)));
+        let mut given_back: Vec<_> = tops.collect();
+        given_back.extend(below.iter().filter_map(|known| {
+            let (folder, name) = self.parent_of(&known.path).ok()?;
+            kind_and_identity(&folder, name).ok().filter(|(_, id)| *id == known.id)?;
+            let place = place_of(&folder, name).ok()?;
+            Some((known.path.as_path(), give_mode_back(place, known.mode)?))
+        }));
+        given_back
     }
 
     /// Folder above a path, and the path's name in it. Folders of this user that it may not enter are opened up.

@@ -114,6 +114,16 @@ fn a_command_that_closes_its_workspace_leaves_it_open() {
     turn(&world, &project, "cat n");
     say(&world, "/undo --files");
     assert!(!project.join("n").exists());
+    let git = project.join(".git");
+    for folder in ["objects", "refs"] {
+        fs::create_dir_all(git.join(folder)).unwrap();
+    }
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    turn(&world, &project, "chmod 000 .git");
+    assert_eq!(fs::metadata(&git).unwrap().mode() & 0o7777, 0o755);
+    let told = nodes(&world).into_iter().rfind(|node| node["author"] == "exec").unwrap()["text"].to_string();
+    assert!(told.contains(".git has its mode again: a command set it to 000"), "{told}");
     // Of one that was killed, the next one says what to do.
     fs::set_permissions(&project, fs::Permissions::from_mode(0o000)).unwrap();
     let closed = world.run(&["--workspace", &text(&project), "sandbox", "--", "true"]);
