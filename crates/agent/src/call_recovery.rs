@@ -4,18 +4,19 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use loom::plan::CallResult;
 use loom::{
-    Ascent, Block, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader, Trust,
-    ViewName,
+    Ascent, Block, Millis, NodeId, Op, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader,
+    Trust, ViewName,
 };
-use store::home::{DATABASE, HomeDir};
+use store::home::{DATABASE, Home, HomeDir};
 use store::{
     AttachedWrites, CallEnd, Claim, FileChange, FileState, Guard, LIST_PAGE, LeaseOwner, Principal,
     RunningCall, StoreError, all_pages,
 };
-use tools::{CommandRecovery, LeftFile};
+use tools::{CommandRecovery, LeftFile, UnfinishedRoots};
 use workspace::StoreGuard;
 
 use crate::blocking::on_disk;
@@ -36,6 +37,18 @@ fn told(tool: &str, changes: &MadeChanges) -> String {
         .flatten()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// A time in ns since 1970.
+const fn nanoseconds(time: Millis) -> i64 {
+    time.0.saturating_mul(1_000_000)
+}
+
+/// The folder of the records of commands, and what keeps the store's files closed. It blocks.
+fn records(home: &Home) -> Result<(PathBuf, StoreGuard), String> {
+    let records = home.dir(HomeDir::CheckpointCache).map_err(|error| error.to_string())?;
+    let guard = StoreGuard::of(&home.root().join(DATABASE)).map_err(|error| error.to_string())?;
+    Ok((records, guard))
 }
 
 /// The tool that a call of an answer names; none of one that was forgotten.
@@ -127,13 +140,12 @@ impl Runtime {
                 continue;
             }
             let changes = self.changes_of(who, &call).await?;
-            if let Some(root) = self.absent_root(&call, &changes).await {
+            let UnfinishedRoots { opened, away } = self.reach_roots(&call, &changes).await;
+            opened.into_iter().for_each(tell);
+            if let Some(root) = away {
                 // Others have nothing to do with it.
                 if !guards.is_empty() {
-                    let root = root.display();
-                    tell(format!(
-                        "what a call changed that was cut off waits for {root}, which is not there"
-                    ));
+                    tell(format!("what a call changed that was cut off waits for {root}"));
                 }
                 continue;
             }
@@ -188,21 +200,24 @@ impl Runtime {
         Ok(ended)
     }
 
-    /// A folder that a lost call may have changed and that is not there by now, as one of a drive that is not mounted: as
-    /// long as bytes of changes are kept, it may come back.
-    async fn absent_root(&self, call: &RunningCall, changes: &[FileChange]) -> Option<PathBuf> {
+    /// Looks for the folders that a lost call may have changed. One may not be there by now, as one of a drive that is not
+    /// mounted: as long as bytes of changes are kept, it may come back.
+    async fn reach_roots(&self, call: &RunningCall, changes: &[FileChange]) -> UnfinishedRoots {
         let since = self.kept_files.oldest(self.now());
         let changed = changes.iter().filter(|change| change.at >= since);
-        let mut roots: BTreeSet<PathBuf> = changed.map(|change| change.root.clone()).collect();
-        let (records, name) = (self.home.dir(HomeDir::CheckpointCache), call.id.to_string());
+        let roots: BTreeSet<PathBuf> = changed.map(|change| change.root.clone()).collect();
+        let (home, name) = (Arc::clone(&self.home), call.id.to_string());
         let look = move || {
-            if let Ok(records) = records {
-                roots.extend(tools::unfinished_roots(&records, &name, since.0.saturating_mul(1_000_000)));
-            }
             let is_absent = |root: &PathBuf| {
                 root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
             };
-            roots.into_iter().find(is_absent)
+            let absent = roots.into_iter().find(is_absent);
+            let mut of_command = records(&home)
+                .map(|(records, guard)| tools::reach_roots(&records, &guard, &name, nanoseconds(since)))
+                .unwrap_or_default();
+            of_command.away =
+                of_command.away.or(absent.map(|root| format!("{}, which is not there", root.display())));
+            of_command
         };
         on_disk(look).await
     }
@@ -232,14 +247,13 @@ impl Runtime {
         guards: &[Guard],
     ) -> CommandRecovery {
         let recorder = CallChanges::of(self, (call.tree, call.id), Some(claim), guards, trust);
-        let (records, database) = (self.home.dir(HomeDir::CheckpointCache), self.home.root().join(DATABASE));
+        let (home, since) = (Arc::clone(&self.home), nanoseconds(self.kept_files.oldest(self.now())));
         let recover = move || {
-            let records = records.map_err(|error| error.to_string())?;
-            let guard = StoreGuard::of(&database).map_err(|error| error.to_string())?;
-            Ok(tools::recover_command(&records, &guard, &recorder))
+            records(&home).map(|(records, guard)| tools::recover_command(&records, &guard, &recorder, since))
         };
-        let kept: Result<CommandRecovery, String> = on_disk(recover).await;
-        kept.unwrap_or_else(|why| CommandRecovery { waiting: vec![why], ..CommandRecovery::default() })
+        on_disk(recover)
+            .await
+            .unwrap_or_else(|why| CommandRecovery { waiting: vec![why], ..CommandRecovery::default() })
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use loom::{Digest, Millis};
+use store::home::HomeDir;
 use store::{LIST_PAGE, Principal, Store, StoreError, WorkspaceRecord, all_pages};
 use text::mask::Masker;
 use workspace::discovery::{OnDisk, check_writable_root, discover};
@@ -42,6 +43,11 @@ impl InspectedFolder {
     pub fn of(root: Root) -> Self {
         Self { id: WorkspaceId::of(&root), inventory: Inventory::take(&root), root }
     }
+}
+
+/// Opens a folder for its owner again that a command closed which was cut off, and says so.
+pub fn open_closed(home: &Path, guard: &StoreGuard, folder: &Path) -> Option<String> {
+    ::tools::open_closed_root(&home.join(HomeDir::CheckpointCache.name()), guard, folder)
 }
 
 /// What the owner said about a folder; else about the one that stood at its path, else about this very one elsewhere.

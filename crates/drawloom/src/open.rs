@@ -174,8 +174,8 @@ pub(crate) fn open(
         WorkspaceNeed::Place => (workspaces::locate(&paths)?, paths),
         WorkspaceNeed::Load | WorkspaceNeed::LoadOrOffer => {
             let now = loom::Millis(clock.now());
-            let looking =
-                WorkspaceLoading { guard: &guard, store: &store, masker: &masker, now, person: &person };
+            let (guard, store, masker, person) = (&guard, &store, &masker, &person);
+            let looking = WorkspaceLoading { home: home.root(), guard, store, masker, now, person };
             runtime.block_on(looking.load(&paths, need == WorkspaceNeed::LoadOrOffer))?
         }
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 use commands::CommandError;
 use commands::app::Workspace;
 use commands::shell::quoted;
-use commands::workspaces::{InspectedFolder, answer_about, answered, difference, keep};
+use commands::workspaces::{InspectedFolder, answer_about, answered, difference, keep, open_closed};
 use loom::Millis;
 use store::{Principal, Store, StoreError};
 use text::bytes::size;
@@ -19,7 +19,7 @@ use workspace::trust::{
     Accepted, InventoryChange, KEPT_BYTES, TrustAnswer, TrustDecision, TrustRecord, UntrustedReason,
     WorkspaceId, WorkspaceOrigin, decide,
 };
-use workspace::{Root, StoreGuard, canonical};
+use workspace::{FileError, FileProblem, Root, StoreGuard, canonical};
 
 use crate::paths::{ChosenWorkspace, InvocationPaths};
 use crate::render::inventory;
@@ -92,6 +92,7 @@ pub(crate) async fn with_choice(
 
 /// By what a workspace is loaded.
 pub(crate) struct WorkspaceLoading<'a> {
+    pub(crate) home: &'a Path,
     pub(crate) guard: &'a StoreGuard,
     pub(crate) store: &'a Store,
     pub(crate) masker: &'a Masker,
@@ -182,7 +183,14 @@ impl WorkspaceLoading<'_> {
         if arrival == WorkspaceOrigin::HomesOwn && chosen.passed_over {
             person.notice(&format!("no workspace is loaded from here: {}", one_line(&chosen.why)));
         }
-        let looked = match InspectedFolder::at(&chosen.folder, guard) {
+        let mut looked = InspectedFolder::at(&chosen.folder, guard);
+        if let Err(FileError { problem: FileProblem::PermissionDenied, .. }) = &looked
+            && let Some(told) = open_closed(self.home, guard, &chosen.folder)
+        {
+            person.notice(&told);
+            looked = InspectedFolder::at(&chosen.folder, guard);
+        }
+        let looked = match looked {
             Ok(looked) => looked,
             // The home's own workspace is made when something is put there.
             Err(_) if arrival == WorkspaceOrigin::HomesOwn => return Ok(workspace),

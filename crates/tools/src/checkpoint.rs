@@ -12,6 +12,7 @@ mod index;
 mod pack;
 mod roots;
 mod scan;
+mod unfinished;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -20,19 +21,18 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, UNIX_EPOCH};
 
 use loom::Digest;
 use model::Cancel;
-use sandbox::SIGN_OF_LIFE;
 use serde::{Deserialize, Serialize};
-use workspace::{FileStamp, Root};
+use workspace::{FileStamp, Root, RootStamp};
 
 pub(crate) use difference::{CommandChange, Differences, StoodState};
 use index::{Index, IndexFile};
 use pack::{Pack, Place};
 pub use roots::{RootCheckpoints, RootRecords};
 use scan::Scan;
+pub(crate) use unfinished::UnfinishedRecord;
 
 /// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,11 +66,6 @@ const PENDING: &str = "pending";
 
 /// The file by which one process at a time is kept at the records of a root.
 const LOCK: &str = "lock";
-
-/// What is written down of a running command into which nothing from outside goes.
-const FROM_HERE: &str = "nothing from outside";
-/// What is changed later than this after the last sign of life was not changed by the command.
-const SILENCE: Duration = Duration::from_secs(2 * SIGN_OF_LIFE.as_secs());
 
 /// Bytes that no file needs any more, after which a pack is written anew.
 const WASTE: u64 = 256 << 20;
@@ -149,13 +144,6 @@ pub(crate) struct Checkpoint {
     pack: Pack,
 }
 
-/// What a process that did not finish left of a record.
-#[derive(Debug)]
-pub(crate) enum UnfinishedRecord {
-    Read { root: PathBuf, before: Checkpoint },
-    Unreadable,
-}
-
 /// Records of one root, in a folder of their own.
 #[derive(Debug)]
 pub struct Checkpoints {
@@ -213,67 +201,6 @@ impl Checkpoints {
         Ok(checkpoint)
     }
 
-    /// The records that were made under a name by a process that did not finish, one a root, each among the records it
-    /// belongs to. `all` holds the records of every root.
-    pub(crate) fn unfinished(all: &Path, name: &str) -> Vec<(Self, UnfinishedRecord)> {
-        let folders = fs::read_dir(all).into_iter().flatten().flatten().map(|folder| folder.path());
-        let unfinished = folders.filter_map(|folder| {
-            let path = folder.join(PENDING).join(name);
-            let is_there = path.symlink_metadata().is_ok();
-            let read = IndexFile::read(&path).and_then(|(_, read)| {
-                let pack = Pack::open(&folder, &read.pack).ok()?;
-                Some((read.rules, read.root, Checkpoint { index: read.index, pack }))
-            });
-            match read {
-                Some((rules, root, before)) => {
-                    Some((Self::within(folder, rules), UnfinishedRecord::Read { root, before }))
-                }
-                // By a version that reads another form, or damaged.
-                None if is_there => {
-                    Some((Self::within(folder, CheckpointRules::default()), UnfinishedRecord::Unreadable))
-                }
-                None => None,
-            }
-        });
-        unfinished.collect()
-    }
-
-    /// Writes down that a command is about to run, and whether something from outside goes into it. Returns the file whose
-    /// time says until when it ran.
-    pub(crate) fn begin(&self, name: &str, is_outside: bool) -> PathBuf {
-        let path = self.alive(name);
-        if let Err(error) = fs::write(&path, if is_outside { "" } else { FROM_HERE }) {
-            tracing::warn!(%error, "when a command ran is not known after a crash");
-        }
-        path
-    }
-
-    /// The last time at which the command of an unfinished record may have run, in ns since 1970; none where that is not
-    /// known.
-    pub(crate) fn lived_until(&self, name: &str) -> Option<i64> {
-        let modified = fs::metadata(self.alive(name)).ok()?.modified().ok()?;
-        let latest = (modified + SILENCE).duration_since(UNIX_EPOCH).ok()?;
-        i64::try_from(latest.as_nanos()).ok()
-    }
-
-    /// Whether something from outside went into what has an unfinished record. What is not known did.
-    pub(crate) fn was_outside(&self, name: &str) -> bool {
-        fs::read_to_string(self.alive(name)).map_or(true, |says| says != FROM_HERE)
-    }
-
-    /// Says that what a command changed since the record of this name is written down, or cannot be.
-    pub(crate) fn finish(&self, name: &str) {
-        // Where nobody can be kept out they go all the same.
-        let _lock = locked(&self.folder);
-        for path in [self.pending(name), self.alive(name)] {
-            if let Err(error) = fs::remove_file(path)
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::warn!(%error, "a record of files is left");
-            }
-        }
-    }
-
     /// The newest record, where it can be read: what cannot is made anew.
     fn load(&self) -> Option<(IndexFile, Checkpoint)> {
         let (file, read) = IndexFile::read(&self.folder.join(index::NAME))?;
@@ -283,10 +210,6 @@ impl Checkpoints {
 
     fn pending(&self, name: &str) -> PathBuf {
         self.folder.join(PENDING).join(name)
-    }
-
-    fn alive(&self, name: &str) -> PathBuf {
-        self.folder.join(PENDING).join(format!("{name}.alive"))
     }
 
     /// Whether a new pack without what is needed no more saves much.
@@ -477,6 +400,11 @@ impl Checkpoint {
     pub(crate) fn paths_of(&self, digests: &HashSet<Digest>) -> Vec<&Path> {
         let is_one = |entry: &Entry| entry.digest().is_some_and(|digest| digests.contains(&digest));
         self.index.entries.iter().filter(|(_, entry)| is_one(entry)).map(|(path, _)| path.as_path()).collect()
+    }
+
+    /// The folder of the root; none where it was not recorded.
+    pub(crate) const fn folder(&self) -> Option<&RootStamp> {
+        self.index.folder.as_ref()
     }
 
     fn entries(&self) -> &HashMap<PathBuf, Entry> {

@@ -40,7 +40,9 @@ pub use background_changes::BackgroundChanges;
 pub(crate) use background_changes::{beside_commands, recording_beside};
 pub use changed_files::{ChangedFiles, ChangedPath, comparing, recording};
 pub(crate) use changed_files::{looking, note_outside};
-pub use command_recovery::{CommandRecovery, recover_command, unfinished_roots};
+pub use command_recovery::{
+    CommandRecovery, UnfinishedRoots, open_closed_root, reach_roots, recover_command,
+};
 use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::{ProcessBounds, Processes};

@@ -34,8 +34,8 @@ pub use checkpoint::{
 pub use command_tool::CommandTool;
 pub use exec::{
     BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandRecovery,
-    CommandScope, NetworkRequest, ProcessBounds, Processes, comparing, recording, recover_command,
-    unfinished_roots,
+    CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,
+    reach_roots, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
 pub use sandbox::accept_files;

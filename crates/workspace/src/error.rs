@@ -51,6 +51,9 @@ pub enum FileProblem {
     /// A file where a folder is wanted, at the end of the path or on the way.
     #[error("it is not a folder")]
     NotAFolder,
+    /// Another folder than the one that was written down.
+    #[error("another folder stands there")]
+    OtherFolder,
     /// More bytes than the rules allow; also a file that grew while it was read.
     #[error("it is larger than {limit} bytes")]
     TooLarge {

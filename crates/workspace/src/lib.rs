@@ -65,7 +65,7 @@ pub use path::{PathProblem, RelativePath, file_name_of_key};
 pub use protected_places::ProtectedPlaces;
 pub use root::{
     Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, OwnerAccess,
-    ReadRules, Root, RootAccess, StampedListing,
+    ReadRules, Root, RootAccess, RootStamp, StampedListing,
 };
 pub use small_file::{replace_small_file, replace_small_file_durably};
 pub use touched_folder::{lies_in_never, never_touched};

@@ -14,6 +14,7 @@ mod folder_tests;
 mod listing;
 mod owner_access;
 mod reading;
+mod root_stamp;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use folder::{FileReader, OpenFolder};
 pub use listing::{DirEntry, FileStamp, Listing, StampedListing};
 pub use owner_access::OwnerAccess;
 pub use reading::Content;
+pub use root_stamp::RootStamp;
 pub use rules::{LinkPolicy, Metadata, ReadRules, RootAccess};
 
 pub(crate) use beneath::Resolver;
@@ -72,15 +74,32 @@ impl Root {
     /// # Errors
     /// As [`open`](Self::open), and [`FileProblem::Symlink`].
     pub fn open_again(path: &Path, guard: &StoreGuard) -> Result<Self, FileError> {
-        let open = || -> Result<OwnedFd, FileProblem> {
-            let above = Self::open(Path::new("/"), guard).map_err(|error| error.problem)?;
-            let below = path.strip_prefix("/").map_err(|_| FileProblem::Outside)?;
-            let found = above.folder(&RelativePath::from_components(below)?)?;
-            reopen(found.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)
+        let open = || -> Result<Self, FileProblem> {
+            let found = Self::found_again(path, guard)?;
+            let folder = reopen(found.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?;
+            Self::of_folder(folder, (path, path.to_owned()), guard, Resolver::Kernel)
         };
-        let folder = open().map_err(|problem| FileError::new(path, problem))?;
-        Self::of_folder(folder, (path, path.to_owned()), guard, Resolver::Kernel)
-            .map_err(|problem| FileError::new(path, problem))
+        open().map_err(|problem| FileError::new(path, problem))
+    }
+
+    /// [`Self::open_again`] of a folder that is known.
+    ///
+    /// # Errors
+    /// As there, and [`FileProblem::OtherFolder`].
+    pub fn open_known(path: &Path, guard: &StoreGuard, known: &RootStamp) -> Result<Self, FileError> {
+        let root = Self::open_again(path, guard)?;
+        let stamp = root.root_stamp()?;
+        match stamp.identity.is_same(&known.identity) {
+            true => Ok(root),
+            false => Err(FileError::new(path, FileProblem::OtherFolder)),
+        }
+    }
+
+    /// An `O_PATH` descriptor of a folder by its canonical path.
+    fn found_again(path: &Path, guard: &StoreGuard) -> Result<OwnedFd, FileProblem> {
+        let above = Self::open(Path::new("/"), guard).map_err(|error| error.problem)?;
+        let below = path.strip_prefix("/").map_err(|_| FileProblem::Outside)?;
+        above.folder(&RelativePath::from_components(below)?)
     }
 
     pub(crate) fn open_with(path: &Path, guard: &StoreGuard, resolver: Resolver) -> Result<Self, FileError> {
@@ -159,6 +178,14 @@ impl Root {
     /// Device and inode of the folder.
     pub fn id(&self) -> FileId {
         self.id
+    }
+
+    /// The folder as it is known again, and its mode now.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn root_stamp(&self) -> Result<RootStamp, FileError> {
+        RootStamp::of(&self.folder).map_err(|problem| FileError::new(&self.path, problem))
     }
 
     /// The path below this root of an absolute path, compared by components (`/w-other` is not

@@ -1,6 +1,7 @@
 //! What commands changed whose program was killed or stopped meanwhile.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -9,7 +10,8 @@ use crate::exec::{exec, world};
 use crate::file_tools::{listed, say};
 use crate::running_commands::{stop_until_marked, wait_until, with_end};
 use crate::tools::{calls, chat, nodes};
-use crate::world::text;
+use crate::undo_states::{give_to_user, user_command};
+use crate::world::{Run, text};
 
 #[test]
 fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
@@ -139,6 +141,70 @@ fn what_a_killed_command_changed_in_a_folder_that_is_away_waits_for_it() {
             say(&world, "/undo --files");
         }
         assert_eq!(listed(&project) == before, !is_old);
+    }
+}
+
+/// Such as a fresh clone under the old name.
+#[test]
+fn another_folder_in_the_place_of_that_of_a_killed_command_is_left_and_its_own_is_waited_for() {
+    let world = world(&[calls(&json!([exec("echo agent > a; rm src/main.rs; sleep 300")]))]);
+    let (project, away, other) = (world.path("project"), world.path("away"), world.path("other"));
+    let before = listed(&project);
+    let mut child = world.command(&["--workspace", &text(&project), "chat", "-m", "Do it."]).spawn().unwrap();
+    wait_until("the command does not run", || {
+        project.join("a").exists() && !project.join("src/main.rs").exists()
+    });
+    // Older than the kill, so that no time tells whose it is.
+    fs::create_dir_all(other.join("src")).unwrap();
+    fs::write(other.join("src/main.rs"), "fn own() {}\n").unwrap();
+    fs::write(other.join("thesis"), "own\n").unwrap();
+    let owners = listed(&other);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::rename(&project, &away).unwrap();
+    fs::rename(&other, &project).unwrap();
+    world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
+    for said in ["What now?", "/undo --files"] {
+        let run = say(&world, said);
+        assert!(run.err.contains("in whose place another folder stands"), "{run:?}");
+        assert_eq!(listed(&project), owners, "{run:?}");
+    }
+    let shown = say(&world, "/diff session");
+    assert!(!shown.out.contains("own") && !shown.out.contains("agent"), "{shown:?}");
+    fs::rename(&project, &other).unwrap();
+    fs::rename(&away, &project).unwrap();
+    let back = say(&world, "/undo --files");
+    assert_eq!(listed(&project), before, "{back:?}");
+}
+
+#[test]
+fn a_workspace_that_a_killed_command_closed_is_open_again() {
+    let command = "echo agent > a; chmod 000 .; sleep 300";
+    for is_user in [false, true] {
+        let world = world(&[calls(&json!([exec(command)]))]);
+        let project = world.path("project");
+        fs::set_permissions(&project, Permissions::from_mode(0o755)).unwrap();
+        let before = listed(&project);
+        if is_user {
+            give_to_user(&world);
+        }
+        let command = |said: &str| match is_user {
+            true => user_command(&world, &["chat", "-m", said]),
+            false => world.command(&["--workspace", &text(&project), "chat", "-m", said]),
+        };
+        let mode = || fs::metadata(&project).unwrap().permissions().mode() & 0o7777;
+        let mut child = command("Do it.").spawn().unwrap();
+        wait_until("the command does not run", || mode() == 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let back: Run = command("/undo --files").output().unwrap().into();
+        assert!(back.err.contains("has its mode again: a command that was cut off set it to"), "{back:?}");
+        assert_eq!(mode(), 0o755, "{back:?}");
+        assert_eq!(listed(&project), before, "{back:?}");
+        // What its owner closes then stays so.
+        fs::set_permissions(&project, Permissions::from_mode(0o000)).unwrap();
+        let closed: Run = command("/undo --files").output().unwrap().into();
+        assert_eq!(mode(), 0, "{closed:?}");
     }
 }
 

@@ -42,18 +42,28 @@ fn a_text_that_says_that_its_bytes_are_not_kept_is_shown_and_given_back_as_any_o
 
 /// Runs it as an ordinary user, whom modes keep out.
 pub(crate) fn as_user(world: &World, arguments: &[&str]) -> Run {
+    give_to_user(world);
+    user_command(world, arguments).output().unwrap().into()
+}
+
+/// Makes an ordinary user the owner of all that is there.
+pub(crate) fn give_to_user(world: &World) {
+    let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(world.path("")).status().unwrap();
+    assert!(owned.success());
+}
+
+/// A command of the ordinary user.
+pub(crate) fn user_command(world: &World, arguments: &[&str]) -> Command {
     // Only the superuser can be somebody else.
     assert!(rustix::process::geteuid().is_root(), "run as root, or leave this test out by name");
     let project = world.path("project");
     let inner = world.command(&[&["--workspace", project.to_str().unwrap()], arguments].concat());
-    let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(world.path("")).status().unwrap();
-    assert!(owned.success());
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(inner.get_current_dir().unwrap()).stdin(Stdio::null());
-    command.output().unwrap().into()
+    command
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use workspace::RootStamp;
 
 use super::pack::Pack;
 use super::{CheckpointError, CheckpointRules, Entry, EntryKind, io_at};
@@ -20,6 +21,9 @@ const VERSION: u32 = 1;
 /// What stood beneath a root.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Index {
+    /// The folder itself; none in a record of an earlier form, of which its path is all that is known.
+    #[serde(default)]
+    pub(super) folder: Option<RootStamp>,
     /// By hash: paths are compared name by name, which an ordered map of many files does too often.
     pub(super) entries: HashMap<PathBuf, Entry>,
     /// Paths that were there and are not recorded, with all below them. Their names may be no text.

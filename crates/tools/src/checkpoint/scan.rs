@@ -80,6 +80,7 @@ impl<'a> Scan<'a> {
 
     /// Walks, and looks as well at what was recorded before and is passed over by now.
     pub(super) fn run(&mut self, cancel: &Cancel) -> Result<(), CheckpointError> {
+        self.index.folder = Some(self.root.root_stamp()?);
         let mut ignores = Ignores::above(self.root, Path::new(""));
         let mut folders = vec![(RelativePath::root(), 0)];
         let mut seen = 0;

@@ -285,6 +285,16 @@ fn a_record_under_a_name_outlives_later_ones_and_ends_when_it_is_finished() {
     };
     assert_eq!(root.as_path(), at.root().path());
     assert_eq!(told(before, &at.record()), ["a: one 644, then two 644"]);
+    assert!(Root::open_known(root, &StoreGuard::new(), before.folder().unwrap()).is_ok());
+    // One that does not say which folder it is of, as earlier versions wrote it.
+    let mut index: serde_json::Value =
+        serde_json::from_slice(&fs::read(records.pending("call-1")).unwrap()).unwrap();
+    assert!(index["index"].as_object_mut().unwrap().remove("folder").is_some());
+    fs::remove_file(records.pending("call-1")).unwrap();
+    fs::write(records.pending("call-1"), index.to_string()).unwrap();
+    let earlier = Checkpoints::unfinished(&all, "call-1");
+    let [(_, UnfinishedRecord::Read { before, .. })] = &earlier[..] else { panic!("{earlier:?}") };
+    assert!(before.folder().is_none());
     records.finish("call-1");
     assert!(Checkpoints::unfinished(&all, "call-1").is_empty());
     assert!(Checkpoints::unfinished(Path::new("/nowhere"), "call-1").is_empty());

@@ -1,13 +1,15 @@
 //! What a command changed whose process died, or could not write it down.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model::Cancel;
-use workspace::{Root, StoreGuard};
+use workspace::{FileError, FileProblem, Root, StoreGuard};
 
 use super::changed_files::{UnkeptChanges, is_held, keep, outside_of};
 use crate::changes::{BytesOrigin, ChangeRecorder};
-use crate::checkpoint::{Checkpoints, CommandChange, Differences, StoodState, UnfinishedRecord};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, StoodState, UnfinishedRecord,
+};
 
 /// What of the changes of such a command could not be written down.
 #[derive(Debug, Default)]
@@ -18,21 +20,82 @@ pub struct CommandRecovery {
     pub waiting: Vec<String>,
 }
 
-/// Roots of which a command left records that ran at or after a time, in ns since 1970. `all` as in [`recover_command`]. It
-/// blocks.
-pub fn unfinished_roots(all: &Path, name: &str, since: i64) -> Vec<PathBuf> {
-    let records = Checkpoints::unfinished(all, name).into_iter();
-    let roots = records.filter_map(|(checkpoints, record)| match record {
-        UnfinishedRecord::Read { root, .. } => {
-            checkpoints.lived_until(name).is_some_and(|until| until >= since).then_some(root)
-        }
-        UnfinishedRecord::Unreadable => None,
-    });
-    roots.collect()
+/// Roots of a command that was cut off, before what it changed is written down.
+#[derive(Debug, Default)]
+pub struct UnfinishedRoots {
+    /// Roots that the command had closed and that are open again, in words.
+    pub opened: Vec<String>,
+    /// A root that is not there by now, in words.
+    pub away: Option<String>,
 }
 
-/// Writes down what a command changed of which records are left. `all` holds the records of every root. It blocks.
-pub fn recover_command(all: &Path, guard: &StoreGuard, recorder: &dyn ChangeRecorder) -> CommandRecovery {
+/// Looks for the roots of a command that left records. One is waited for where the command ran at or after a time, in ns
+/// since 1970. `all` as in [`recover_command`]. It blocks.
+pub fn reach_roots(all: &Path, guard: &StoreGuard, name: &str, since: i64) -> UnfinishedRoots {
+    let mut roots = UnfinishedRoots::default();
+    for (checkpoints, record) in Checkpoints::unfinished(all, name) {
+        let UnfinishedRecord::Read { root, before } = record else { continue };
+        roots.opened.extend(give_mode_back(&root, (&checkpoints, &before), name, guard));
+        if checkpoints.is_recent(name, since)
+            && let Err(error) = open(&root, &before, guard)
+        {
+            roots.away = Some(waited_for(&error));
+        }
+    }
+    roots
+}
+
+/// Opens a root for its owner again that a command closed and that was cut off. Says so, in words. `all` as in
+/// [`recover_command`]. It blocks.
+pub fn open_closed_root(all: &Path, guard: &StoreGuard, closed: &Path) -> Option<String> {
+    Checkpoints::unfinished_names(all).iter().find_map(|name| {
+        Checkpoints::unfinished(all, name).into_iter().find_map(|(checkpoints, record)| match record {
+            UnfinishedRecord::Read { root, before } if root == closed => {
+                give_mode_back(&root, (&checkpoints, &before), name, guard)
+            }
+            _ => None,
+        })
+    })
+}
+
+/// Gives a root its mode back that its owner lost a right to while a command ran. What cannot be given is found as it is.
+fn give_mode_back(
+    root: &Path,
+    (checkpoints, before): (&Checkpoints, &Checkpoint),
+    name: &str,
+    guard: &StoreGuard,
+) -> Option<String> {
+    let until = checkpoints.lived_until(name)?;
+    let closed = before.folder()?.give_mode_back(root, guard, until).ok()??;
+    let root = root.display();
+    Some(format!("{root} has its mode again: a command that was cut off set it to {closed:03o}"))
+}
+
+/// Opens the root of a record: the very folder that it is of, where the record says which.
+fn open(root: &Path, before: &Checkpoint, guard: &StoreGuard) -> Result<Root, FileError> {
+    match before.folder() {
+        Some(known) => Root::open_known(root, guard, known),
+        None => Root::open_again(root, guard),
+    }
+}
+
+fn waited_for(error: &FileError) -> String {
+    let root = error.path.display();
+    match &error.problem {
+        FileProblem::NotFound => format!("{root}, which is not there"),
+        FileProblem::OtherFolder => format!("{root}, in whose place another folder stands"),
+        problem => format!("{root}: {problem}"),
+    }
+}
+
+/// Writes down what a command changed of which records are left. A root that cannot be looked at is waited for where the
+/// command ran at or after `since`, in ns since 1970. `all` holds the records of every root. It blocks.
+pub fn recover_command(
+    all: &Path,
+    guard: &StoreGuard,
+    recorder: &dyn ChangeRecorder,
+    since: i64,
+) -> CommandRecovery {
     let name = recorder.name();
     let (mut roots, mut is_outside, mut recovery) = (Vec::new(), false, CommandRecovery::default());
     for (checkpoints, record) in Checkpoints::unfinished(all, &name) {
@@ -41,22 +104,20 @@ pub fn recover_command(all: &Path, guard: &StoreGuard, recorder: &dyn ChangeReco
             checkpoints.finish(&name);
             continue;
         };
-        let root = match Root::open_again(&root, guard) {
-            Ok(root) => root,
-            Err(error) => {
-                recovery.lost.push(error.to_string());
-                checkpoints.finish(&name);
-                continue;
-            }
-        };
-        match checkpoints.record(&root, None, &Cancel::never()) {
-            Ok(after) => {
+        let recorded = open(&root, &before, guard).map_err(CheckpointError::from).and_then(|root| {
+            let after = checkpoints.record(&root, None, &Cancel::never())?;
+            Ok((root, after))
+        });
+        match recorded {
+            Ok((root, after)) => {
                 is_outside |= checkpoints.was_outside(&name)
                     || !outside_of(&before, recorder).is_empty()
                     || !outside_of(&after, recorder).is_empty();
                 roots.push((checkpoints, root, before, after));
             }
-            Err(error) if error.is_of_the_home() => recovery.waiting.push(error.to_string()),
+            Err(error) if error.is_of_the_home() || checkpoints.is_recent(&name, since) => {
+                recovery.waiting.push(error.to_string());
+            }
             Err(error) => {
                 recovery.lost.push(error.to_string());
                 checkpoints.finish(&name);
