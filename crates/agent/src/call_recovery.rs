@@ -163,10 +163,11 @@ impl Runtime {
             let (found, tool) = self.read(who, call.tree, read).await?;
             let (trust, tool) =
                 (found.as_ref().map_or(Trust::Outside, |lost| lost.trust), tool.unwrap_or_default());
+            let since = self.now();
             self.clear_away(&changes).await.into_iter().for_each(tell);
             // One that is only stopped goes on with its changes when it is let run, and they stay written down.
             let changes = match self.is_gone(&call.claim.owner)? {
-                true => self.end_changes(who, &call, &tool, changes).await?,
+                true => self.end_changes(who, &call, &tool, (changes, since)).await?,
                 false => MadeChanges::default(),
             };
             changes.notices(&tool).into_iter().for_each(tell);
