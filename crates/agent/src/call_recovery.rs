@@ -26,17 +26,18 @@ use crate::session::{CallChanges, result, tool_author, turn_of, writes_texts};
 use crate::unmade_changes::MadeChanges;
 
 /// What the model is told of such a call, with what became of the files that it was about to change: all that is known of a
-/// tool that writes texts, and a part of what another one may have done.
-fn told(tool: &str, changes: &MadeChanges) -> String {
-    let counted = writes_texts(tool).then_some(changes);
-    let is_none = counted.is_some_and(MadeChanges::are_none);
+/// tool that writes texts, and a part of what another one may have done, of which changes are `written` down.
+fn told(tool: &str, changes: &MadeChanges, written: &[FileChange]) -> String {
+    let paths: BTreeSet<_> = written.iter().map(|change| (&change.root, &change.path)).collect();
+    let (is_none, changed) = match (writes_texts(tool), paths.len()) {
+        (true, _) => (changes.are_none(), changes.told()),
+        (false, 0) => (false, None),
+        (false, 1) => (false, Some("It changed 1 path.".to_owned())),
+        (false, number) => (false, Some(format!("It changed {number} paths."))),
+    };
     let effect = (!is_none).then(|| "It may have had its effect.".to_owned());
     let lost = "The outcome of this call is unknown: it was cut off.".to_owned();
-    [Some(lost), effect, counted.and_then(MadeChanges::told)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    [Some(lost), effect, changed].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// A time in ns since 1970.
@@ -166,7 +167,8 @@ impl Runtime {
             let since = self.now();
             self.clear_away(&changes).await.into_iter().for_each(tell);
             // One that is only stopped goes on with its changes when it is let run, and they stay written down.
-            let changes = match self.is_gone(&call.claim.owner)? {
+            let is_gone = self.is_gone(&call.claim.owner)?;
+            let changes = match is_gone {
                 true => self.end_changes(who, &call, &tool, (changes, since)).await?,
                 false => MadeChanges::default(),
             };
@@ -181,6 +183,7 @@ impl Runtime {
                 tell(format!("what a command changed that was cut off is not written down yet: {why}"));
                 continue;
             }
+            let written = if is_gone { self.changes_of(who, &call).await? } else { Vec::new() };
             let with = AttachedWrites {
                 calls: vec![CallEnd { id: call.id, claim }],
                 guards: guards.to_vec(),
@@ -189,7 +192,7 @@ impl Runtime {
             match found {
                 Some(LostCall { id, tool, trust, view, at, part_of }) => {
                     let author = tool_author(&tool);
-                    let told = vec![Block::text(told(&tool, &changes))];
+                    let told = vec![Block::text(told(&tool, &changes, &written))];
                     let text = result(&id, ToolStatus::Unknown, told, (author.clone(), trust));
                     let op = Op::Result(Box::new(CallResult { to: at, text, part_of }));
                     self.change_as((who, &author, trust), call.tree, &view, op, with).await?;

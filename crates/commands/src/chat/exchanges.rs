@@ -3,8 +3,8 @@
 use agent::SessionChoice;
 use loom::operation::TimelineEffect;
 use loom::{
-    Ascent, CellKey, CellValue, Finish, NodeId, OpTarget, Role, RowError, TreeId, TreeReader, ViewName,
-    render, resolve,
+    Ascent, Block, CellKey, CellValue, Finish, NodeId, OpTarget, Role, RowError, ToolStatus, TreeId,
+    TreeReader, ViewName, render, resolve,
 };
 use store::{SessionKind, TreeEntry};
 
@@ -135,9 +135,14 @@ struct Exchange {
 /// was left out as it got no answer is one by itself. A file goes unseen with the message it was attached to.
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
     let (mut found, mut open, mut below) = (Vec::<Exchange>::new(), Exchange::default(), None);
+    // Whether a call of the answer above was cut off with its process.
+    let mut has_lost_call = false;
     for position in Ascent::new(rows, render::tip(rows, view)?) {
         let position = position?;
         let is_said = position.role == Some(Role::User);
+        if position.role == Some(Role::Tool) {
+            has_lost_call |= is_lost(rows, position.id.original())?;
+        }
         if !is_said && position.role != Some(Role::Assistant) {
             continue;
         }
@@ -173,8 +178,9 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
             prepend(&mut open.question, &text, "\n");
         } else {
             if open.answer.is_empty() && open.model.is_none() {
-                open.cut = is_cut(row.node.finish.as_ref());
+                open.cut = is_cut(row.node.finish.as_ref()) || has_lost_call;
             }
+            has_lost_call = false;
             if open.model.is_none() {
                 open.model = asked_model(rows, position.id)?;
             }
@@ -192,6 +198,12 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
 fn prepend(to: &mut String, text: &str, gap: &str) {
     let gap = if to.is_empty() || text.is_empty() { "" } else { gap };
     to.insert_str(0, &format!("{text}{gap}"));
+}
+
+/// Whether a result says that its call was cut off.
+fn is_lost(rows: &dyn TreeReader, result: NodeId) -> Result<bool, RowError> {
+    let is_unknown = |block: &Block| matches!(block, Block::ToolResult { status: ToolStatus::Unknown, .. });
+    Ok(rows.node(result)?.is_some_and(|row| row.node.content.iter().any(is_unknown)))
 }
 
 /// Whether an answer ends before its end came.

@@ -29,11 +29,15 @@ fn what_a_command_changed_whose_process_was_killed_is_given_back_after_it() {
     world.write("lines.jsonl", "{\"text\": \"Again.\"}\n");
     let (_, said) = chat(&world, "What now?");
     assert_eq!(said["text"], "Again.", "{said}");
+    let told = "The outcome of this call is unknown: it was cut off. It may have had its effect. It changed 2 paths.";
     assert!(
+        nodes(&world).iter().any(|node| node["text"].as_str().unwrap().contains(told)),
+        "{:?}",
         nodes(&world)
-            .iter()
-            .any(|node| node["text"].as_str().unwrap().contains("outcome of this call is unknown"))
     );
+    let (_, log) = world.json(&["--workspace", &text(&project), "log"]);
+    let cut: Vec<_> = log["exchanges"].as_array().unwrap().iter().map(|exchange| &exchange["cut"]).collect();
+    assert_eq!(cut, [true, false], "{log}");
     let shown = say(&world, "/diff session").out;
     assert!(shown.contains("+agent") && shown.contains("-fn weave() {}"), "{shown}");
     for _ in 0..2 {
