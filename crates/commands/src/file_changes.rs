@@ -7,6 +7,7 @@ mod changed_lines;
 mod command;
 mod differences;
 mod disk;
+mod git_history;
 #[cfg(test)]
 mod laws;
 mod path_changes;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use agent::on_disk;
-use loom::{Digest, NodeId, Seq, TreeId, TreeReader, ViewName};
+use loom::{Digest, Millis, NodeId, Seq, TreeId, TreeReader, ViewName};
 use store::home::HomeDir;
 use store::{
     ChangeStanding, FileChange, FileChangeId, FileState, LIST_PAGE, NewFileChange, SessionId, TreeEntry,
@@ -157,6 +158,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
     let workspace = app.workspace.folder.as_deref();
     for changes in by_turn(app, asker, tree).await? {
         clear_away(app, &changes).await?;
+        let answers: BTreeSet<NodeId> = changes.iter().map(|change| change.id.call.answer).collect();
         let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (path, examined) in examine(app, asker, by_path(changes)).await? {
             match examined {
@@ -177,10 +179,53 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
             number => format!("Give back {number} paths as they were before?"),
         };
         confirm(app, asker, &paths, &asks).await?;
+        let roots: BTreeSet<PathBuf> = paths.iter().map(|(path, _)| path.root.clone()).collect();
         bring_back(app, asker, tree, (paths, left), &mut done).await?;
+        if !done.given.is_empty()
+            && let Some(began) = began(app, asker, tree, answers).await?
+        {
+            done.history =
+                on_disk(move || roots.iter().find_map(|root| git_history::moved(root, began))).await;
+        }
         break;
     }
+    if done.given.is_empty() && done.left.is_empty() {
+        let is_here = |change: &FileChange| workspace == Some(&change.root);
+        if let Some(other) = elsewhere(app, asker, tree, is_here).await? {
+            done.elsewhere = Some(format!("drawloom tree undo {} --files", other.short_id));
+        }
+    }
     Ok(CommandOutcome::FilesGivenBack(done))
+}
+
+/// The tree, of others than this one, that was said in last of those in which such a change of tools stands.
+async fn elsewhere(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    is_meant: impl Fn(&FileChange) -> bool,
+) -> Result<Option<TreeEntry>, CommandError> {
+    let page = |after| app.runtime.store.trees(&asker.principal, TreeFilter::All, after, LIST_PAGE);
+    for other in store::all_pages(TreeEntry::place, page).await? {
+        if other.id != tree && standing(app, asker, other.id).await?.iter().any(&is_meant) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// When the first of some answers came; none where all were forgotten.
+async fn began(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    answers: BTreeSet<NodeId>,
+) -> Result<Option<Millis>, CommandError> {
+    let read = move |rows: &dyn TreeReader| {
+        let times = answers.into_iter().map(|node| Ok(rows.node(node)?.map(|row| row.node.created_at)));
+        Ok(times.collect::<Result<Vec<_>, loom::RowError>>()?.into_iter().flatten().min())
+    };
+    app.read(asker, tree, read).await
 }
 
 /// Clears away what whoever was stopped while giving these back left beside files.

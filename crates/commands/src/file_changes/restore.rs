@@ -13,12 +13,13 @@ use workspace::RelativePath;
 use super::differences::difference_of;
 use super::disk::Found;
 use super::path_changes::{PathChange, by_path, links_over_folders};
-use super::{bring_back, clear_away, disk, not_kept, shown, shown_lines, standing, turns_of};
+use super::{bring_back, clear_away, disk, elsewhere, not_kept, shown, shown_lines, standing, turns_of};
 use crate::app::App;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::file_changes::FilesGivenBack;
 use crate::rights::Asker;
+use crate::shell::quoted;
 
 /// What is to be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,31 @@ pub(crate) async fn restore(
     app.runtime.between_turns(&asker.principal, &session, restore).await?
 }
 
+/// How a path is restored of which no change stands in a tree.
+async fn elsewhere_hint(
+    app: &App,
+    asker: &Asker,
+    tree: TreeId,
+    asked: &Restoration,
+) -> Result<String, CommandError> {
+    let session = app.runtime.store.tree(&asker.principal, tree).await?.session;
+    let workspace = app.workspace.folder.as_deref();
+    let is_here = |change: &FileChange| asked.file.is_absolute() || workspace == Some(&change.root);
+    let found =
+        elsewhere(app, asker, tree, |change| is_here(change) && is_meant(&asked.file, change)).await?;
+    let command = match found {
+        Some(other) if other.session == session && asked.before.is_none() => {
+            format!("files restore {}", quoted(&asked.file.display().to_string()))
+        }
+        Some(other) => format!("tree undo {} --files", other.short_id),
+        None => {
+            let hint = "/diff, or `drawloom files diff`, shows what tools changed; a path is one below the workspace";
+            return Ok(hint.to_owned());
+        }
+    };
+    Ok(format!("another conversation changed it: `drawloom {command}` gives it back"))
+}
+
 async fn restore_alone(
     app: &App,
     asker: &Asker,
@@ -61,8 +87,7 @@ async fn restore_alone(
     let changes = undone(app, asker, tree, asked).await?;
     let name = asked.file.display().to_string();
     if changes.is_empty() {
-        let hint =
-            "/diff, or `drawloom files diff`, shows what tools changed; a path is one below the workspace";
+        let hint = elsewhere_hint(app, asker, tree, asked).await?;
         return Err(CommandError::not_found("change of tools", &name, hint));
     }
     let mut done = FilesGivenBack::default();

@@ -117,6 +117,12 @@ pub struct FilesGivenBack {
     /// The command of the command line that takes it again; none in a conversation.
     #[serde(skip)]
     pub redo_with: Option<String>,
+    /// The command of the command line that gives back what another tree changed, where nothing of this one stands.
+    #[serde(skip)]
+    pub elsewhere: Option<String>,
+    /// Where git's history went meanwhile, in words, which is not given back.
+    #[serde(skip)]
+    pub history: Option<String>,
 }
 
 /// A path that was not given back.

@@ -48,11 +48,16 @@ pub(super) fn given_back(done: &FilesGivenBack, to: OutputStyle) -> RenderedOutc
     let note = match (done.given.is_empty(), done.is_redone) {
         (true, _) if !done.left.is_empty() => None,
         (true, true) => Some("no giving-back of files is left to redo".to_owned()),
-        (true, false) => Some("there is nothing to give back".to_owned()),
+        (true, false) => {
+            let nothing = "there is nothing to give back".to_owned();
+            Some(done.elsewhere.as_ref().map_or(nothing.clone(), |command| {
+                format!("{nothing} of this conversation: `{command}` gives back what another one changed")
+            }))
+        }
         (false, true) => None,
         (false, false) => Some(format!("{} takes it again", redo(done.redo_with.as_deref()))),
     };
-    RenderedOutcome::new(out).noting(left.chain(note))
+    RenderedOutcome::new(out).noting(left.chain(note).chain(done.history.clone()))
 }
 
 /// What a path was before each turn, a line each.

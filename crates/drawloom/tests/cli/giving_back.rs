@@ -1,13 +1,14 @@
 //! What the owner gave back of files is told to the model with the next message, once (spec: agent §3 *Checkpoints*).
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::exec::{exec, world_with};
 use crate::file_tools::{listed, say};
 use crate::tools::{calls, chat, writing};
-use crate::world::World;
+use crate::world::{World, lacks};
 
 const GAVE: &str = "[files] the owner gave back, as they were before tools changed them: ";
 const TOOK: &str = "[files] the owner took again, as they were before being given back: ";
@@ -147,4 +148,59 @@ fn forgetting_by_words_names_the_kept_bytes_that_it_does_not_look_into() {
     assert_eq!(chat(&world, "Do it.").0, Some(0));
     let said = world.run(&words);
     assert!(said.code == Some(0) && said.err.contains(told), "{said:?}");
+}
+
+#[test]
+fn where_nothing_stands_of_a_conversation_the_one_that_changed_files_is_named() {
+    let turn = calls(&json!([write("one.txt")]));
+    let world = writing(&[turn, json!({"text": "Made."}), json!({"text": "Anew."})], "");
+    assert_eq!(chat(&world, "Make it.").0, Some(0));
+    let project = world.path("project");
+    let workspace = project.to_str().unwrap();
+    world.ok(&["--workspace", workspace, "chat", "--new", "-m", "Begin anew."]);
+    let restored = say(&world, "/restore one.txt");
+    assert!(restored.err.contains("`drawloom files restore one.txt` gives it back"), "{restored:?}");
+    let undone = say(&world, "/undo --files");
+    let command = undone.err.split('`').nth(1).unwrap();
+    assert!(undone.err.contains("there is nothing to give back of this conversation: "), "{undone:?}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    world.ok(&[&["--workspace", workspace], &words[..]].concat());
+    assert!(!project.join("one.txt").exists(), "{command}");
+    // The control: nothing stands anywhere.
+    let nothing = say(&world, "/undo --files");
+    assert!(nothing.err.contains("there is nothing to give back\n"), "{nothing:?}");
+    assert!(!say(&world, "/restore one.txt").err.contains("another conversation"));
+}
+
+#[test]
+fn a_commit_that_stays_where_files_are_given_back_is_named() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = world_with(&[calls(&json!([write("new.txt")])), json!({"text": "Made."})], "");
+    let project = world.path("project");
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(&project).env("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z");
+        let ran = git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words).output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {ran:?}");
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "one"]);
+    let before = git(&["rev-parse", "HEAD"]);
+    // The control: nothing was committed since.
+    assert_eq!(chat(&world, "Make it.").0, Some(0));
+    let back = say(&world, "/undo --files");
+    assert!(back.out.contains("new.txt") && !back.err.contains("history"), "{back:?}");
+
+    let commit = "echo q >> src/main.rs; git -c user.name=a -c user.email=a@b commit -qam agent";
+    world.write("lines.jsonl", &format!("{}\n{}\n", calls(&json!([exec(commit)])), json!({"text": "Done."})));
+    assert_eq!(chat(&world, "Commit it.").0, Some(0));
+    let after = git(&["rev-parse", "HEAD"]);
+    let back = say(&world, "/undo --files");
+    let (before, after) = (&before[..7], &after[..7]);
+    let told = format!("HEAD was at {before} when that turn began, and is at {after}");
+    assert!(back.err.contains(&told), "{back:?}");
 }
