@@ -2,7 +2,6 @@
 //! *Crash*). None is run again.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -212,16 +211,10 @@ impl Runtime {
         let roots: BTreeSet<PathBuf> = changed.map(|change| change.root.clone()).collect();
         let (home, name) = (Arc::clone(&self.home), call.id.to_string());
         let look = move || {
-            let is_absent = |root: &PathBuf| {
-                root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-            };
-            let absent = roots.into_iter().find(is_absent);
-            let mut of_command = records(&home)
-                .map(|(records, guard)| tools::reach_roots(&records, &guard, &name, nanoseconds(since)))
-                .unwrap_or_default();
-            of_command.away =
-                of_command.away.or(absent.map(|root| format!("{}, which is not there", root.display())));
-            of_command
+            let found = records(&home).map(|(records, guard)| {
+                tools::reach_roots((&records, &guard), &name, nanoseconds(since), roots)
+            });
+            found.unwrap_or_default()
         };
         on_disk(look).await
     }

@@ -237,8 +237,7 @@ impl Checkpoints {
     fn lock(&self) -> Result<File, CheckpointError> {
         let pending = self.folder.join(PENDING);
         loop {
-            make_private(&pending)?;
-            match locked(&self.folder) {
+            match make_private(&pending).and_then(|()| locked(&self.folder)) {
                 Ok(lock) if pending.is_dir() => return Ok(lock),
                 // Its records were removed meanwhile.
                 Ok(_) => {}
@@ -385,9 +384,8 @@ fn overwrite(path: &Path) -> io::Result<()> {
     file.sync_data()
 }
 
-fn make_private(folder: &Path) -> Result<(), CheckpointError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(io_at("made", folder))
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Checkpoint {

@@ -23,7 +23,7 @@ const ALIVE: &str = ".alive";
 /// What a process that did not finish left of a record.
 #[derive(Debug)]
 pub(crate) enum UnfinishedRecord {
-    Read { root: PathBuf, before: Checkpoint },
+    Read { root: PathBuf, before: Box<Checkpoint> },
     Unreadable,
 }
 
@@ -46,7 +46,7 @@ impl Checkpoints {
             let is_there = path.symlink_metadata().is_ok();
             let read = IndexFile::read(&path).and_then(|(_, read)| {
                 let pack = Pack::open(&folder, &read.pack).ok()?;
-                Some((read.rules, read.root, Checkpoint { index: read.index, pack }))
+                Some((read.rules, read.root, Box::new(Checkpoint { index: read.index, pack })))
             });
             match read {
                 Some((rules, root, before)) => {

@@ -1,6 +1,7 @@
 //! What a command changed whose process died, or could not write it down.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use model::Cancel;
 use workspace::{FileError, FileProblem, Root, StoreGuard};
@@ -29,17 +30,26 @@ pub struct UnfinishedRoots {
     pub away: Option<String>,
 }
 
-/// Looks for the roots of a command that left records. One is waited for where the command ran at or after a time, in ns
-/// since 1970. `all` as in [`recover_command`]. It blocks.
-pub fn reach_roots(all: &Path, guard: &StoreGuard, name: &str, since: i64) -> UnfinishedRoots {
-    let mut roots = UnfinishedRoots::default();
+/// Looks for the roots of a command that left records, which are waited for where it ran at or after `since`, in ns since
+/// 1970, and for others that it `changed`. `all` as in [`recover_command`]. It blocks.
+pub fn reach_roots(
+    (all, guard): (&Path, &StoreGuard),
+    name: &str,
+    since: i64,
+    changed: impl IntoIterator<Item = PathBuf>,
+) -> UnfinishedRoots {
+    let is_absent =
+        |root: &PathBuf| root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let absent = changed.into_iter().find(is_absent);
+    let away = absent.map(|root| waited_for(&root, &FileProblem::NotFound));
+    let mut roots = UnfinishedRoots { away, ..UnfinishedRoots::default() };
     for (checkpoints, record) in Checkpoints::unfinished(all, name) {
         let UnfinishedRecord::Read { root, before } = record else { continue };
         roots.opened.extend(give_mode_back(&root, (&checkpoints, &before), name, guard));
         if checkpoints.is_recent(name, since)
             && let Err(error) = open(&root, &before, guard)
         {
-            roots.away = Some(waited_for(&error));
+            roots.away = Some(waited_for(&root, &error.problem));
         }
     }
     roots
@@ -79,9 +89,9 @@ fn open(root: &Path, before: &Checkpoint, guard: &StoreGuard) -> Result<Root, Fi
     }
 }
 
-fn waited_for(error: &FileError) -> String {
-    let root = error.path.display();
-    match &error.problem {
+fn waited_for(root: &Path, problem: &FileProblem) -> String {
+    let root = root.display();
+    match problem {
         FileProblem::NotFound => format!("{root}, which is not there"),
         FileProblem::OtherFolder => format!("{root}, in whose place another folder stands"),
         problem => format!("{root}: {problem}"),
