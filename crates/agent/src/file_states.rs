@@ -7,6 +7,8 @@ use store::FileState;
 use tools::FileContent;
 use workspace::{FileError, FileId, FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root};
 
+use crate::accepted_changes::{accept, finish, is_held};
+
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;
 /// Right of an owner to read a file.
@@ -79,12 +81,12 @@ const fn is_closed<T>(found: &Result<T, FileError>) -> bool {
 }
 
 /// Brings a path from what was found there to something else. A file may have as many `names`. `locks` is the home's folder
-/// of locks. It blocks.
+/// of locks, `records` that of what was there before commands. It blocks.
 ///
 /// # Errors
 /// Something else stands there by now, which stays; the bytes are not kept; or the system refused.
 pub fn bring(
-    (locks, umask): (&Path, u32),
+    (locks, records, umask): (&Path, &Path, u32),
     (root, path, names): (&Root, &RelativePath, u64),
     (from, to): (FileState, FileState),
     blob: ReadBlob<'_>,
@@ -99,6 +101,8 @@ pub fn bring(
         return Err(CHANGED_SINCE.to_owned());
     }
     let kept = to.blob().map(blob).transpose()?.unwrap_or_default();
+    let held = is_held(path.as_path()).then(|| (root.path().join(path.as_path()), content(to, &kept)));
+    let accepted = accept(records, held);
     // What its owner may not read is looked at once more before it is closed.
     let (to, closed) = match to {
         FileState::File { mode: Some(mode), blob } if mode & READABLE == 0 => {
@@ -110,7 +114,9 @@ pub fn bring(
     if let Some(opened) = opened {
         opened.leave();
     }
-    closed.map_or(Ok(()), |mode| root.set_mode(path, mode)).map_err(|error| error.to_string())
+    closed.map_or(Ok(()), |mode| root.set_mode(path, mode)).map_err(|error| error.to_string())?;
+    finish(accepted);
+    Ok(())
 }
 
 const fn content(state: FileState, bytes: &[u8]) -> FileContent<'_> {

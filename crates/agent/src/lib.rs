@@ -9,6 +9,7 @@
 //! Invariants: no model call without a durable manifest and generation row; no received byte is looked at before it
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
+mod accepted_changes;
 mod admission;
 mod answer_end;
 mod blocking;

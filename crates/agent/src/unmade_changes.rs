@@ -13,7 +13,7 @@ use workspace::{RelativePath, Root, StoreGuard};
 use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::file_states::{ReadBlob, bring, is_same, state_at};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, command_records};
 use crate::session::writes_texts;
 
 /// What became of the changes that a call wrote down.
@@ -85,6 +85,8 @@ struct Reach {
     locks: PathBuf,
     /// When what was cut off began to be looked at.
     since: Millis,
+    /// That of what was there before commands.
+    records: PathBuf,
 }
 
 impl Reach {
@@ -156,7 +158,7 @@ impl Reach {
     /// Gives back what a change made, if it still stands as it was found.
     fn give_back(&self, change: &FileChange, found: FileState, blob: ReadBlob<'_>) -> Result<(), String> {
         let (root, path) = self.opened(change)?;
-        bring((&self.locks, former_umask()), (&root, &path, 1), (found, change.before), blob)
+        bring((&self.locks, &self.records, former_umask()), (&root, &path, 1), (found, change.before), blob)
     }
 }
 
@@ -175,13 +177,14 @@ impl Runtime {
     ) -> Result<MadeChanges, AgentError> {
         let database = self.home.root().join(DATABASE);
         let (runtime, locks) = (self.clone(), self.home.dir(HomeDir::Locks));
+        let records = command_records(self.home.root());
         let tasks = tokio::runtime::Handle::current();
         let is_whole = writes_texts(tool);
         let end = move || {
             let (Ok(guard), Ok(locks)) = (StoreGuard::of(&database), locks) else {
                 return (MadeChanges::default(), Vec::new());
             };
-            let reach = Reach { guard, locks, since };
+            let reach = Reach { guard, locks, records, since };
             let stand: Vec<Made> = changes.iter().map(|change| reach.standing(change)).collect();
             let changes = changes.into_iter().zip(stand).collect();
             let blob =
@@ -247,7 +250,7 @@ mod tests {
                 standing: ChangeStanding::Made,
             };
             let changes = paths.iter().zip(0..).map(change).collect();
-            Self { reach: Reach { guard, locks, since: Millis(i64::MAX) }, temp, changes }
+            Self { reach: Reach { guard, locks, records: temp.path().join("records"), since: Millis(i64::MAX) }, temp, changes }
         }
 
         fn put(&self, path: &str, text: &[u8]) {

@@ -386,7 +386,8 @@ async fn keep(
 fn disk(app: &App) -> Result<Disk, CommandError> {
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
-    Ok(Disk { guard: app.guard.clone(), locks, umask: store::home::former_umask() })
+    let records = agent::command_records(app.runtime.home.root());
+    Ok(Disk { guard: app.guard.clone(), locks, records, umask: store::home::former_umask() })
 }
 
 /// Shows what is given back, and asks where somebody is there.

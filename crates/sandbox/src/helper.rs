@@ -33,7 +33,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -190,12 +190,13 @@ fn outer(
     let look = match quarantine {
         None => None,
         Some(quarantine) => {
+            let began = SystemTime::now();
             let until = Instant::now() + Duration::from_millis(request.walls.limits.time_ms);
             let is_over = || Instant::now() > until;
-            let look = LookBefore::new(request.level, &request.walls, quarantine, &[], is_over);
+            let look = LookBefore::new(request.level, &request.walls, quarantine, is_over);
             let mut look = look.map_err(|error| Failure::new("look", &error))?;
             look.set_running();
-            Some((look, quarantine))
+            Some((look, quarantine, began))
         }
     };
     let has_covers = [Protection::MountNamespace, Protection::ProtectedMounts, Protection::RenewedCovers];
@@ -227,10 +228,11 @@ fn outer(
                 watch::watch_tree(request, control, (inner, &mut signs), protections)
             };
             drop(keep_alive);
-            if let Some((look, quarantine)) = look
+            if let Some((look, quarantine, began)) = look
                 && is_alone(control)
             {
-                look.after(&request.walls, quarantine, || None);
+                let accepted = look.running().accepted_since(began);
+                look.after(&request.walls, (quarantine, accepted), || None);
             }
             ended
         }

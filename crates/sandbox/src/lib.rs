@@ -47,9 +47,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Files that tools write while a command runs look like the command's when it ends: [`Session::accept`] names those that a
-//! person accepted, [`accept_files`] a file with its bytes for the commands of all processes, and what a command may write by its
-//! `touches` is accepted for all that run beside it.
+//! Files that tools write while a command runs look like the command's when it ends: [`AcceptedChanges`] says of those that a
+//! person let be written that they are not, whichever process the command is of. What a command may write by its `touches` is
+//! accepted so, too.
 //!
 //! # Workers
 //!
@@ -59,9 +59,7 @@
 //! It rests on Linux. Elsewhere the level is *none* and nothing runs.
 
 #[cfg(target_os = "linux")]
-mod accepted_files;
-#[cfg(target_os = "linux")]
-mod accepted_paths;
+mod accepted_changes;
 #[cfg(target_os = "linux")]
 mod background;
 mod caches;
@@ -122,7 +120,7 @@ mod walls;
 mod worker;
 
 #[cfg(target_os = "linux")]
-pub use accepted_files::accept_files;
+pub use accepted_changes::{AcceptedChanges, AcceptedState};
 #[cfg(target_os = "linux")]
 pub use background::{BackgroundCommand, OutputPiece, TextWait};
 pub use caches::{CacheState, PackageCache};

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::accepted_paths::Accepted;
+use crate::accepted_changes::AcceptedPaths;
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
 use crate::outcome::{Notice, SandboxError};
@@ -37,7 +37,7 @@ pub(crate) struct LookBefore {
 
 impl LookBefore {
     /// Looks, and looks after commands that were killed before. Others that begin or end are waited for until the time
-    /// `is_over`; what persons `accepted` in the session is not theirs.
+    /// `is_over`.
     ///
     /// # Errors
     /// If not all can be looked at: what is not looked at is not protected.
@@ -45,7 +45,6 @@ impl LookBefore {
         level: Level,
         walls: &Walls,
         quarantine: &Path,
-        accepted: &[Accepted],
         is_over: impl Fn() -> bool,
     ) -> Result<Self, SandboxError> {
         let unrecorded = |problem: io::Error| SandboxError::Unrecorded {
@@ -58,7 +57,6 @@ impl LookBefore {
             // Their record stays for the next one.
             running.set_running();
         })?;
-        running.accept(&walls.touches, accepted);
         let seen = ProtectedPaths::before(walls)?;
         let git_modes = roots.modes_of(seen.git_folders.iter());
         let mut paths = seen.clone();
@@ -86,14 +84,14 @@ impl LookBefore {
         &self.running
     }
 
-    /// Gives back what was changed, moves away what is new, and says so; `between` is asked for more between the two.
+    /// Gives back what was changed, moves away what is new and nobody accepted, and says so; `between` is asked for more between the two.
     pub(crate) fn after(
         mut self,
         walls: &Walls,
-        quarantine: &Path,
+        (quarantine, accepted): (&Path, AcceptedPaths),
         between: impl FnOnce() -> Option<Notice>,
     ) -> Vec<Notice> {
-        let mut quarantine = Quarantine::new(quarantine);
+        let mut quarantine = Quarantine::new(quarantine).sparing(accepted);
         let mut notices = std::mem::take(&mut self.left_behind);
         notices.extend(self.roots.give_modes_back(&self.git_modes).into_iter().map(|(root, other)| {
             let root = root.display();
@@ -137,7 +135,7 @@ fn look_after_killed(
         ),
     })?;
     let Some(left) = left else { return Ok(Vec::new()) };
-    let mut quarantine = Quarantine::new(quarantine);
+    let mut quarantine = Quarantine::new(quarantine).sparing(left.accepted());
     let mut notices = left.kept().restore(walls, roots, &mut quarantine);
     // What stands there would count as its owner's from here on.
     for notice in &notices {

@@ -15,6 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use workspace::never_touched;
 
+use crate::accepted_changes::AcceptedPaths;
 use crate::git_folder::is_harmless_part;
 use crate::outcome::Notice;
 use crate::protected_paths::{ProtectedPaths, UnlistedFolder};
@@ -36,11 +37,19 @@ pub(crate) struct Quarantine {
     folder: PathBuf,
     next: usize,
     notices: Vec<Notice>,
+    /// What stays in folders that are taken.
+    accepted: AcceptedPaths,
 }
 
 impl Quarantine {
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), next: 0, notices: Vec::new() }
+        let accepted = AcceptedPaths::default();
+        Self { folder: folder.to_owned(), next: 0, notices: Vec::new(), accepted }
+    }
+
+    /// The quarantine of a command beside which a person let something be made.
+    pub(crate) fn sparing(self, accepted: AcceptedPaths) -> Self {
+        Self { accepted, ..self }
     }
 
     /// Moves what stands under a name in a folder, and notes it. `path` is where it is told to have been.
@@ -51,6 +60,23 @@ impl Quarantine {
         let to = self.keep(folder, name, path)?;
         self.notices.push(Notice::Quarantined { path: path.to_owned(), to: to.clone() });
         Ok(to)
+    }
+
+    /// [`Self::take`] of what nobody accepted: of a folder that holds accepted paths, its other entries, one by one.
+    ///
+    /// # Errors
+    /// As [`Self::take`]; what was moved before stays moved.
+    pub(crate) fn take_unaccepted(&mut self, folder: impl AsFd, name: &OsStr, path: &Path) -> io::Result<()> {
+        if self.accepted.paths.contains(path) {
+            return Ok(());
+        }
+        let is_folder = kind_and_identity(&folder, name)?.0 == FileType::Directory;
+        let below = match is_folder && self.accepted.any_in(path) {
+            true => open_folder(&folder, name).and_then(|below| Ok((names_in(&below)?, below))).ok(),
+            false => None,
+        };
+        let Some((names, below)) = below else { return self.take(folder, name, path).map(drop) };
+        names.iter().try_for_each(|name| self.take_unaccepted(&below, name, &path.join(name)))
     }
 
     /// Moves what stands under a name in a folder. The caller tells of it.
@@ -146,9 +172,10 @@ impl Quarantine {
     /// Moves what stands at a path, and says so, or why it stays: then nobody may open it, and no command begins until it is
     /// gone.
     pub(crate) fn take_at(&mut self, path: &Path, roots: &RootFolders) {
-        let taken = roots.parent_of(path).and_then(|(folder, name)| self.take(&folder, name, path));
+        let taken =
+            roots.parent_of(path).and_then(|(folder, name)| self.take_unaccepted(&folder, name, path));
         // One that is gone was taken by the look of another command that ended meanwhile.
-        if let Err(error) = taken.as_ref().map(drop)
+        if let Err(error) = taken
             && error.kind() != io::ErrorKind::NotFound
         {
             let closed =

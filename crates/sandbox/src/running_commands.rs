@@ -23,8 +23,7 @@ use sha2::{Digest as _, Sha256};
 use workspace::FileId;
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
 
-use crate::accepted_files::accepted_since;
-use crate::accepted_paths::Accepted;
+use crate::accepted_changes::AcceptedPaths;
 use crate::protected_paths::{ProtectedPaths, is_dependency_folder};
 use crate::snapshot::Snapshot;
 use crate::walls::Walls;
@@ -47,16 +46,16 @@ struct FolderRecord {
     folder: PathBuf,
     /// Digests of what was found.
     found: BTreeSet<String>,
-    /// Paths that persons allowed commands to change, the first one and those that began since.
+    /// Paths that a person allowed the first command to change.
     #[serde(with = "crate::path_form")]
     accepted: Vec<PathBuf>,
     /// When the first command began.
     #[serde(default = "never")]
     began: SystemTime,
     kept: Snapshot,
-    /// Paths at which stands what tools wrote since.
+    /// What stands as a person let it be made since.
     #[serde(skip)]
-    written: Vec<PathBuf>,
+    since: AcceptedPaths,
 }
 
 /// Time of a record that does not say it: nothing was accepted since.
@@ -70,7 +69,9 @@ impl FolderRecord {
             Ok(bytes) => {
                 let mut record: Self = serde_json::from_slice(&bytes)?;
                 let records = file.parent().and_then(Path::parent);
-                record.written = records.map_or_else(Vec::new, |all| accepted_since(all, record.began));
+                let counts = |path: &Path| path.starts_with(&record.folder);
+                record.since =
+                    records.map(|all| AcceptedPaths::since(all, record.began, counts)).unwrap_or_default();
                 Ok(Some(record))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -83,7 +84,7 @@ impl FolderRecord {
     }
 
     fn is_accepted(&self, path: &Path) -> bool {
-        self.accepted.iter().chain(&self.written).any(|accepted| accepted == path)
+        self.accepted.iter().any(|accepted| accepted == path) || self.since.paths.contains(path)
     }
 
     fn has(&self, kind: &str, path: &Path, value: &[u8]) -> bool {
@@ -136,8 +137,8 @@ pub(crate) struct RunningCommands {
     folders: Vec<CommandFolder>,
     /// Records of the commands that run in these folders, around them and below them.
     joined: Vec<FolderRecord>,
-    /// Whether one of these takes more for accepted than was written down.
-    has_accepted: bool,
+    /// When it looked at its folders first, or before.
+    entered: Option<SystemTime>,
     /// Held until it has begun: no other command begins or ends meanwhile.
     changing: Option<File>,
     /// Whether it runs, and was not looked after yet.
@@ -165,7 +166,7 @@ impl RunningCommands {
             records: Some(records.clone()),
             folders: Vec::new(),
             joined: Vec::new(),
-            has_accepted: false,
+            entered: Some(SystemTime::now()),
             changing: Some(changing),
             is_running: false,
         };
@@ -262,19 +263,6 @@ impl RunningCommands {
         kept
     }
 
-    /// Takes what a command `touches`, and what persons `accepted` since others began that still run, for what was there before
-    /// these.
-    pub(crate) fn accept(&mut self, touches: &[PathBuf], accepted: &[Accepted]) {
-        for record in &mut self.joined {
-            let came = accepted.iter().filter(|since| since.at > record.began).map(|since| &since.path);
-            let new: BTreeSet<&PathBuf> =
-                touches.iter().chain(came).filter(|path| !record.is_accepted(path)).collect();
-            let new: Vec<PathBuf> = new.into_iter().cloned().collect();
-            self.has_accepted |= !new.is_empty();
-            record.accepted.extend(new);
-        }
-    }
-
     /// Notes what a command found before it begins, for those that begin while it runs, and lets others begin.
     ///
     /// # Errors
@@ -287,7 +275,7 @@ impl RunningCommands {
         for folder in &self.folders {
             let record = match self.joined.iter_mut().find(|record| record.folder == folder.path) {
                 Some(record) => {
-                    if !record.kept.add_missing(kept, |_| true) && !self.has_accepted {
+                    if !record.kept.add_missing(kept, |_| true) {
                         continue;
                     }
                     serde_json::to_vec(record)
@@ -296,9 +284,9 @@ impl RunningCommands {
                     folder: folder.path.clone(),
                     found: found.clone(),
                     accepted: walls.touches.clone(),
-                    began: SystemTime::now(),
+                    began: self.entered.unwrap_or_else(never),
                     kept: kept.clone(),
-                    written: Vec::new(),
+                    since: AcceptedPaths::default(),
                 }),
             };
             workspace::replace_small_file_durably(&folder.record, &record?)?;
@@ -314,10 +302,11 @@ impl RunningCommands {
         self.is_running = true;
     }
 
-    /// Paths at which stands what tools of whichever process wrote since it began.
-    pub(crate) fn written_since(&self, began: SystemTime) -> Vec<PathBuf> {
+    /// What stands in its folders as a person let it be made, since it began.
+    pub(crate) fn accepted_since(&self, began: SystemTime) -> AcceptedPaths {
+        let counts = |path: &Path| self.folders.iter().any(|folder| path.starts_with(&folder.path));
         let records = self.records.as_deref().and_then(Path::parent);
-        records.map_or_else(Vec::new, |records| accepted_since(records, began))
+        records.map(|records| AcceptedPaths::since(records, began, counts)).unwrap_or_default()
     }
 
     /// Files whose time says when the command was last alive.
@@ -464,6 +453,13 @@ impl LeftBehind {
             self.records.iter().all(|(record, end)| record.has(kind, path, value) || is_later(path, *end))
         });
         before
+    }
+
+    /// What stands as a person let it be made since they began.
+    pub(crate) fn accepted(&self) -> AcceptedPaths {
+        let mut accepted = AcceptedPaths::default();
+        self.records.iter().for_each(|(record, _)| accepted.add(&record.since));
+        accepted
     }
 
     /// What they kept, without what was changed after them.

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::accepted_paths::AcceptedPaths;
 use crate::background::{BackgroundCommand, OutputLog};
 use crate::caches::{CacheLayers, CachePlace, CacheState, PackageCache};
 use crate::covered_files::covered_in;
@@ -47,7 +46,6 @@ struct SessionState {
     told_once: Arc<Mutex<Vec<Notice>>>,
     /// Whether somebody of the machine connected to one of its published ports.
     reached: Arc<AtomicBool>,
-    accepted: Arc<AcceptedPaths>,
     ended: OwnedFd,
     /// The other end of it. Commands hold only the first, so that this one is closed with the last owner.
     end: Mutex<Option<OwnedFd>>,
@@ -102,7 +100,6 @@ impl Sandbox {
             told_once: Arc::new(Mutex::new(notices(caches, &states))),
             caches: states,
             reached: Arc::default(),
-            accepted: Arc::default(),
             ended,
             end: Mutex::new(Some(end)),
         };
@@ -152,7 +149,7 @@ impl Session {
     /// # Errors
     /// As [`Sandbox::start`], and [`SandboxError::SessionEnded`].
     pub fn start(&self, run: Run, sink: Option<OutputSink>) -> Result<RunningCommand, SandboxError> {
-        let scope = self.scope(&run)?;
+        let scope = self.scope()?;
         self.0.sandbox.start_in(self.placed(run), sink, scope)
     }
 
@@ -166,7 +163,7 @@ impl Session {
         sink: Option<OutputSink>,
         input: OwnedFd,
     ) -> Result<RunningCommand, SandboxError> {
-        let scope = RunScope { input: Some(input), ..self.scope(&run)? };
+        let scope = RunScope { input: Some(input), ..self.scope()? };
         self.0.sandbox.start_in(self.placed(run), sink, scope)
     }
 
@@ -198,7 +195,7 @@ impl Session {
         log_bytes: usize,
         held: impl Send + 'static,
     ) -> Result<BackgroundCommand, SandboxError> {
-        let mut scope = self.scope(&run)?;
+        let mut scope = self.scope()?;
         scope.held.push(Box::new(held));
         let (theirs, input) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|error| SandboxError::Start(error.into()))?;
@@ -206,12 +203,6 @@ impl Session {
         let log = Arc::new(OutputLog::new(log_bytes));
         let running = self.0.sandbox.start_in(self.placed(run), Some(log.sink()), scope)?;
         BackgroundCommand::new(running, input, log).map_err(SandboxError::Start)
-    }
-
-    /// Says that a person accepted changes of protected paths while commands run: these do not undo them. What a command
-    /// may write by its `touches` is accepted by itself. Absolute paths.
-    pub fn accept(&self, paths: impl IntoIterator<Item = PathBuf>) {
-        self.0.accepted.accept(paths);
     }
 
     /// Ends all commands of the session; no other one begins. Their outcomes come as always.
@@ -239,15 +230,13 @@ impl Session {
         }
     }
 
-    fn scope(&self, run: &Run) -> Result<RunScope, SandboxError> {
+    fn scope(&self) -> Result<RunScope, SandboxError> {
         let state = &self.0;
         self.require_open()?;
         Ok(RunScope {
             namespaces: self.namespaces().cloned(),
             input: None,
             cancelled: vec![state.ended.try_clone().map_err(SandboxError::Start)?],
-            accepted: Arc::clone(&state.accepted),
-            accepted_before: state.accepted.accept(run.walls.touches.iter().cloned()),
             caches: state.cache_places.clone(),
             told_once: Arc::clone(&state.told_once),
             held: vec![Box::new(state.folder.clone())],

@@ -243,7 +243,7 @@ fn give_back(
         permissions()?;
         let here = open_folder(&place, OsStr::new("."))?;
         for name in names_in(&here)?.iter().filter(|name| !entries.contains_key(*name)) {
-            quarantine.take(&here, name, &path.join(name))?;
+            quarantine.take_unaccepted(&here, name, &path.join(name))?;
         }
         for (name, entry) in entries {
             let below = path.join(name);

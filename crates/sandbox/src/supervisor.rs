@@ -41,7 +41,7 @@ use workspace::protected::{NotTouchable, check_touch};
 use workspace::{RelativePath, never_touched};
 
 use crate::HELPER_ARGUMENT;
-use crate::accepted_paths::AcceptedPaths;
+use crate::accepted_changes::{AcceptedChanges, AcceptedState};
 use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors, send_descriptors};
 use crate::level::{Level, LevelReport};
@@ -107,9 +107,6 @@ pub(crate) struct RunScope {
     pub(crate) input: Option<OwnedFd>,
     /// Ends of pipes that hang up when the command is to end.
     pub(crate) cancelled: Vec<OwnedFd>,
-    /// Paths that persons accepted during the session, and the last of them before this command.
-    pub(crate) accepted: Arc<AcceptedPaths>,
-    pub(crate) accepted_before: u64,
     /// Package caches of the session.
     pub(crate) caches: Vec<CachePlace>,
     /// What the first command of the session that ends tells of it.
@@ -243,8 +240,8 @@ impl Sandbox {
         let deadline = started + Duration::from_millis(walls.limits.time_ms);
         let until = Deadline { deadline, cancelled: &scope.cancelled };
         let without_a_start = || Ok(Outcome::without_a_start(until.ending(), started.elapsed(), run.level));
-        let accepted = scope.accepted.until(scope.accepted_before);
-        let look = LookBefore::new(run.level, &walls, &run.quarantine, &accepted, || until.is_over());
+        let touched = touched(&walls)?;
+        let look = LookBefore::new(run.level, &walls, &run.quarantine, || until.is_over());
         let mut look = match look {
             Err(_) if until.is_over() => return without_a_start(),
             look => look?,
@@ -279,16 +276,19 @@ impl Sandbox {
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
-        request.walls.touches.extend(scope.accepted.after(scope.accepted_before));
-        request.walls.touches.extend(look.running().written_since(began));
+        let accepted = look.running().accepted_since(began);
+        request.walls.touches.extend(accepted.paths.iter().cloned());
         let between = || {
             let differing = index_check::differing(self, &request, &indexes);
             (!differing.is_empty()).then_some(Notice::DiffersFromIndex(differing))
         };
         let looked = match self.protections.has(Protection::LookAfter) {
-            true => look.after(&request.walls, &run.quarantine, between),
+            true => look.after(&request.walls, (&run.quarantine, accepted), between),
             false => Vec::new(),
         };
+        if let Some(Err(error)) = touched.map(AcceptedChanges::finish) {
+            tracing::warn!(%error, "what a command made by its touches may be taken for that of another one");
+        }
         let stalled = conversation.finish_telling(until);
         let ending = end.ending;
         let mut notices = end.notices;
@@ -390,6 +390,16 @@ impl Sandbox {
         command.stdin(Stdio::from(control)).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn()
     }
+}
+
+/// Says that what a command may write by its `touches` is accepted by those that run beside it.
+fn touched(walls: &Walls) -> Result<Option<AcceptedChanges>, SandboxError> {
+    let Some(records) = walls.tracked_records.as_ref().filter(|_| !walls.touches.is_empty()) else {
+        return Ok(None);
+    };
+    let any = walls.touches.iter().map(|path| (path.clone(), AcceptedState::Any));
+    let begun = AcceptedChanges::begin(records, any);
+    begun.map(Some).map_err(|problem| SandboxError::Unrecorded { folder: records.clone(), problem })
 }
 
 fn record_failed(walls: &Walls, error: &io::Error) -> SandboxError {

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use drawloom_sandbox::{
-    BackgroundCommand, CommandLine, Outcome, PackageCache, Run, SandboxError, Session, TextWait,
+    AcceptedChanges, AcceptedState, BackgroundCommand, CommandLine, Outcome, PackageCache, Run, SandboxError,
+    Session, TextWait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,9 @@ enum Action {
     Cancel,
     /// What the newest background command printed, once it ended.
     Finish,
-    Accept(String),
-    /// A file that a person writes meanwhile, outside of all walls.
+    /// A file that a person lets a tool write meanwhile.
+    Accept(String, String),
+    /// A file that somebody writes meanwhile, outside of all walls.
     Write(String, String),
     End,
     /// Says that all before is done, and waits to be killed.
@@ -152,7 +154,15 @@ async fn act(
             given.notices = format!("{:?}", outcome.notices);
             given.text = String::from_utf8(command.output(0, usize::MAX).bytes).expect("text");
         }
-        Action::Accept(path) => session.accept([run.directory.join(path)]),
+        Action::Accept(path, text) => {
+            let records = run.walls.tracked_records.as_deref().expect("records");
+            let path = run.directory.join(path);
+            let state = AcceptedState::file(None, text.as_bytes());
+            let accepted = AcceptedChanges::begin(records, [(path.clone(), state)]).expect("a record");
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+            accepted.finish().expect("a record");
+        }
         Action::Write(path, text) => std::fs::write(run.directory.join(path), text).expect("a file"),
         Action::End => session.end(),
         Action::Wait => {

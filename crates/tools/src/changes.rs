@@ -92,6 +92,13 @@ pub type OwnPaths = HashSet<(PathBuf, PathBuf)>;
 
 /// Where a call writes down what it is about to change.
 pub trait ChangeRecorder: Send + Sync {
+    /// Begins a call that changes these paths, whose names do not say that they are protected.
+    fn begin(&self, _protected: Vec<PathBuf>) {}
+
+    /// Says that what was recorded was made, or taken back: what a file tool wrote is not what a command did that runs
+    /// beside it.
+    fn finish(&self) {}
+
     /// Makes changes durable before they are made: those of many files come a batch at a time, all before the first is
     /// made. It blocks.
     ///

@@ -38,7 +38,7 @@ pub use exec::{
     reach_roots, recording, recover_command,
 };
 pub use registry::{CheckedCall, ToolRegistry};
-pub use sandbox::accept_files;
+pub use sandbox::{AcceptedChanges, AcceptedState};
 pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::ToolSpec;
-use loom::{Digest, NodeId, Seq, ToolStatus, TreeId};
+use loom::{Digest, NodeId, Seq, TreeId};
 use model::Cancel;
 use policy::{
     CallFacts, Effect, LastingAnswers, PathAccess, PathPlace, PathUse, Permission, SandboxLevel,
@@ -332,7 +332,7 @@ impl CheckedCall {
 
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
-        let accepted = self.protected_paths();
+        changes.begin(self.protected_paths());
         let call = CallScope {
             scope: &self.scope,
             place,
@@ -345,14 +345,11 @@ impl CheckedCall {
         };
         let run = || self.tool.run(&call, self.arguments.clone());
         let output = beside_commands(&self.tool, (&call, &self.arguments), run);
-        // What a file tool wrote is not what a command did that runs beside it.
-        if let Some(commands) = self.scope.commands.as_ref().filter(|_| output.status == ToolStatus::Ok) {
-            commands.session.accept(accepted);
-        }
+        changes.finish();
         output
     }
 
-    /// Absolute paths of what it changes of the protected set; none where no command of the session runs.
+    /// Absolute paths of what it changes of the protected set, also by what leads there; none where no command of the session runs.
     fn protected_paths(&self) -> Vec<PathBuf> {
         let running = self.scope.commands.as_ref().filter(|commands| commands.processes.any_runs());
         let (Some(_), Ok(workspace)) = (running, self.scope.roots.place(".")) else {

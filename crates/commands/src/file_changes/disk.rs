@@ -22,6 +22,8 @@ const FILLABLE: u32 = 0o700;
 pub(super) struct Disk {
     pub(super) guard: StoreGuard,
     pub(super) locks: PathBuf,
+    /// Folder of what was there before commands.
+    pub(super) records: PathBuf,
     pub(super) umask: u32,
 }
 
@@ -264,7 +266,7 @@ impl Disk {
         blob: ReadBlob<'_>,
     ) -> Result<(), String> {
         let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
-        bring((&self.locks, self.umask), (&root, &path, names), states, blob)
+        bring((&self.locks, &self.records, self.umask), (&root, &path, names), states, blob)
     }
 
     fn root(&self, path: &Path) -> Result<Root, String> {

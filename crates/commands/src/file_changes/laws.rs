@@ -141,7 +141,8 @@ impl Shared {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("w").canonicalize().unwrap_or_else(|_| temp.path().join("w"));
         fs::create_dir_all(folder.join("d0/d2")).unwrap();
-        let disk = Disk { guard: StoreGuard::new(), locks: temp.path().join("locks"), umask: 0o022 };
+        let (locks, records) = (temp.path().join("locks"), temp.path().join("commands"));
+        let disk = Disk { guard: StoreGuard::new(), locks, records, umask: 0o022 };
         let (acts, records) = (BTreeMap::new(), Records::default());
         let checkpoints = Checkpoints::within(temp.path().join("records"), CheckpointRules::default());
         let mut shared =

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exec::{exec, world_with};
 use crate::tools::{calls, chat};
@@ -164,42 +164,115 @@ fn instructions_of_a_command_whose_program_was_stopped_and_killed_are_moved_away
     assert!(next.err.contains("AGENTS.md") && !world.path("project/AGENTS.md").exists(), "{next:?}");
 }
 
-/// A command of another session runs while the owner lets a file be written, which is new by then.
-#[test]
-fn what_a_person_lets_another_session_write_is_not_a_commands() {
-    for (line, stays) in [
-        ("true", true),
-        ("for file in skills/one/SKILL.md AGENTS.md CLAUDE.md; do echo evil > $file; done", false),
-    ] {
+/// Session whose command runs, beside another one whose calls the owner approves.
+struct TwoSessions {
+    world: World,
+    project: PathBuf,
+    running: Child,
+}
+
+impl TwoSessions {
+    /// The command makes a file `made`, waits for one `go`, and runs a line.
+    fn with_line(line: &str) -> Self {
         let wait = format!("touch made; until test -e go; do sleep 0.01; done; {line}");
         let world = world_with(&[calls(&json!([exec(&wait)])), json!({"text": "Done."})], "");
         let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
         world.write("config.toml", &config.replace("\"process\"", "\"move\""));
-        let write =
-            |path: &str, text: &str| json!({"name": "write", "arguments": {"path": path, "content": text}});
-        let moved = json!({"name": "move", "arguments": {"from": "draft.md", "to": "CLAUDE.md"}});
-        let written =
-            calls(&json!([write("AGENTS.md", "ours\n"), write("skills/one/SKILL.md", "ours too\n"), moved,]));
-        world.write("other.jsonl", &format!("{written}\n{}\n", json!({"text": "Written."})));
-        let project = text(&world.path("project"));
-        let chat = |words: &[&str]| piped(&mut world.command(&[&["--workspace", &project], words].concat()));
-        fs::write(world.path("project/draft.md"), "ours, too\n").unwrap();
-        let running = chat(&["chat", "-m", "Work."]);
+        let project = world.path("project");
+        fs::write(project.join("draft.md"), "ours, too\n").unwrap();
+        let words = ["--workspace", &text(&project), "chat", "-m", "Work."];
+        let running = piped(&mut world.command(&words));
         wait_until("the command does not run", || world.path("project/made").exists());
+        Self { world, project, running }
+    }
+
+    /// The other session makes calls, each of which the owner approves, until its path is there.
+    fn approve(&self, asked: &Value, paths: &[&str]) {
+        let Self { world, project, .. } = self;
+        world.write("other.jsonl", &format!("{}\n{}\n", calls(asked), json!({"text": "Written."})));
         let model = format!("script:{}", text(&world.home().join("other.jsonl")));
-        let writing = chat(&["--model", &model, "chat", "--session", "b", "--wait", "60", "-m", "Write it."]);
-        for path in ["AGENTS.md", "skills/one/SKILL.md", "CLAUDE.md"] {
+        let project_name = text(project);
+        let words = ["--workspace", &project_name, "--model", &model, "chat", "--session", "b"];
+        let writing = piped(&mut world.command(&[&words[..], &["--wait", "60", "-m", "Write it."]].concat()));
+        for path in paths {
             let open = || world.json(&["approvals", "list"]).1["approvals"].as_array().unwrap().clone();
             wait_until("nobody is asked", || !open().is_empty());
             world.ok(&["approve", open()[0]["short_id"].as_str().unwrap()]);
-            wait_until("it is not written", || world.path("project").join(path).exists());
+            wait_until("it is not written", || project.join(path).exists());
         }
         let written = writing.wait_with_output().unwrap();
         assert!(written.status.success(), "{written:?}");
-        fs::write(world.path("project/go"), "").unwrap();
-        assert!(running.wait_with_output().unwrap().status.success());
-        for path in ["AGENTS.md", "skills/one/SKILL.md", "CLAUDE.md"] {
-            assert_eq!(world.path("project").join(path).exists(), stays, "{line}: {path}");
+    }
+
+    fn make(&self, name: &str) {
+        fs::write(self.project.join(name), "").unwrap();
+    }
+
+    /// Lets the command end.
+    fn end(self) -> (World, PathBuf) {
+        self.make("go");
+        assert!(self.running.wait_with_output().unwrap().status.success());
+        (self.world, self.project)
+    }
+}
+
+fn write(path: &str, content: &str) -> Value {
+    json!({"name": "write", "arguments": {"path": path, "content": content}})
+}
+
+/// A command of another session runs while the owner lets a file be written, which is new by then.
+#[test]
+fn what_a_person_lets_another_session_write_is_not_a_commands() {
+    let paths = ["AGENTS.md", "skills/one/SKILL.md", "CLAUDE.md", ".envrc"];
+    for (line, stays) in
+        [("true", true), (&format!("for file in {}; do echo evil > $file; done", paths.join(" ")), false)]
+    {
+        let sessions = TwoSessions::with_line(line);
+        let moved = json!({"name": "move", "arguments": {"from": "draft.md", "to": "CLAUDE.md"}});
+        let touching =
+            json!({"name": "exec", "arguments": {"command": "echo x > .envrc", "touches": [".envrc"]}});
+        let skill = write("skills/one/SKILL.md", "ours too\n");
+        sessions.approve(&json!([write("AGENTS.md", "ours\n"), skill, moved, touching]), &paths);
+        let (_world, project) = sessions.end();
+        for path in paths {
+            assert_eq!(project.join(path).exists(), stays, "{line}: {path}");
         }
     }
+}
+
+#[test]
+fn what_a_person_took_back_and_a_command_puts_there_again_is_moved_away() {
+    for (line, taken_back, stays) in [
+        (
+            "cp -p AGENTS.md kept; touch copied; until test -e on; do sleep 0.01; done; mv kept AGENTS.md",
+            true,
+            false,
+        ),
+        ("touch copied; until test -e on; do sleep 0.01; done; touch AGENTS.md", true, false),
+        ("touch copied", false, true),
+    ] {
+        let sessions = TwoSessions::with_line(line);
+        sessions.approve(&json!([write("AGENTS.md", "ours\n")]), &["AGENTS.md"]);
+        sessions.make("go");
+        wait_until("the text is not copied", || sessions.project.join("copied").exists());
+        if taken_back {
+            let project = text(&sessions.project);
+            let words = ["--workspace", &project, "chat", "--session", "b", "-m", "/undo --files"];
+            assert_eq!(sessions.world.ok(&words), "given back: AGENTS.md\n");
+            assert!(!sessions.project.join("AGENTS.md").exists());
+        }
+        sessions.make("on");
+        let (_world, project) = sessions.end();
+        assert_eq!(project.join("AGENTS.md").exists(), stays, "{line}");
+    }
+}
+
+/// Packages put files of their own beside the hook that the owner approved.
+#[test]
+fn a_file_that_a_person_approved_stays_where_a_command_adds_to_its_new_folder() {
+    let sessions = TwoSessions::with_line("mkdir .husky/_; echo x > .husky/_/h");
+    sessions.approve(&json!([write(".husky/pre-commit", "make check\n")]), &[".husky/pre-commit"]);
+    let (_world, project) = sessions.end();
+    assert_eq!(fs::read_to_string(project.join(".husky/pre-commit")).unwrap(), "make check\n");
+    assert!(!project.join(".husky/_").exists());
 }

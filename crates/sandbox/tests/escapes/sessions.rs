@@ -216,41 +216,70 @@ fn what_a_person_accepted_while_a_command_ran_stays() {
     for level in [Level::Full, Level::Partial] {
         let world = World::new(User::Own);
         let steps = |accepts: bool| {
-            let accept = if accepts { step(0, "accept", ".envrc") } else { step(0, "accept", "other") };
+            let way = if accepts { "accept" } else { "write" };
             json!([
                 background(0, "echo on; read line", "on"),
-                step(0, "write", json!([".envrc", "a person's"])),
-                accept,
+                step(1, way, json!([".envrc", "a person's"])),
                 step(0, "", "close_input"),
                 step(0, "", "finish"),
             ])
         };
         let given = follow(&world, level, &steps(true));
-        assert_eq!(given[4].notices, "[]", "{level}: {given:?}");
+        assert_eq!(given[3].notices, "[]", "{level}: {given:?}");
         assert_eq!(world.text("root/.envrc").unwrap(), "a person's");
         std::fs::remove_file(world.path("root/.envrc")).unwrap();
         let given = follow(&world, level, &steps(false));
-        assert!(given[4].notices.contains("Quarantined"), "{level}, the control: {given:?}");
+        assert!(given[3].notices.contains("Quarantined"), "{level}, the control: {given:?}");
+    }
+}
+
+/// The command has the accepted text, and gives the file that text again, or other rights, or another name.
+#[test]
+fn what_a_command_does_to_an_accepted_file_is_found() {
+    let again = "printf \"a person's\"";
+    for level in [Level::Full, Level::Partial] {
+        for (line, is_found) in [
+            ("cat .envrc", false),
+            ("rm .envrc; mv copy .envrc", true),
+            (&format!("{again} > .envrc"), true),
+            ("chmod 755 .envrc", true),
+            ("ln -f copy .envrc", true),
+            ("ln .envrc name", true),
+        ] {
+            let world = World::new(User::Own);
+            let given = follow(
+                &world,
+                level,
+                &json!([
+                    background(0, &format!("{again} > copy; echo on; read line; {line}"), "on"),
+                    step(1, "accept", json!([".envrc", "a person's"])),
+                    step(0, "", "close_input"),
+                    step(0, "", "finish"),
+                ]),
+            );
+            assert_eq!(given[3].notices.contains("Quarantined"), is_found, "{level} {line}: {given:?}");
+            assert_eq!(world.path("root/.envrc").exists(), !is_found, "{level} {line}: {given:?}");
+        }
     }
 }
 
 #[test]
-fn what_is_accepted_of_a_folder_accepts_nothing_that_a_command_makes_in_it() {
+fn of_a_new_folder_that_holds_an_accepted_file_only_what_else_is_in_it_is_moved_away() {
     for level in [Level::Full, Level::Partial] {
         let world = World::new(User::Own);
-        let line = "echo on; read line; echo evil > .envrc; { echo evil > AGENTS.md; } 2> /dev/null";
-        let steps = |accepted: &[&str]| {
-            let accept = accepted.iter().map(|path| step(0, "accept", *path));
-            let first = background(0, line, "on");
-            let end = [step(0, "", "close_input"), step(0, "", "finish")];
-            json!([first].into_iter().chain(accept).chain(end).collect::<Vec<_>>())
-        };
-        let given = follow(&world, level, &steps(&[".", ""]));
-        assert!(given[4].notices.contains("Quarantined"), "{level}: {given:?}");
-        assert!(!world.path("root/.envrc").exists(), "{level}: {given:?}");
-        assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours", "{level}: {given:?}");
-        let given = follow(&world, level, &steps(&[".envrc"]));
-        assert!(world.path("root/.envrc").exists(), "{level}, the control: {given:?}");
+        let given = follow(
+            &world,
+            level,
+            &json!([
+                background(0, "echo on; read line; mkdir .husky/_; echo evil > .husky/_/x", "on"),
+                step(1, "accept", json!([".husky/pre-commit", "a person's"])),
+                step(0, "", "close_input"),
+                step(0, "", "finish"),
+            ]),
+        );
+        assert_eq!(given[3].notices.matches("Quarantined").count(), 1, "{level}: {given:?}");
+        assert_eq!(world.text("root/.husky/pre-commit").unwrap(), "a person's", "{level}: {given:?}");
+        assert!(!world.path("root/.husky/_").exists(), "{level}: {given:?}");
     }
 }
 
@@ -263,8 +292,8 @@ fn what_was_accepted_long_ago_is_given_back_when_a_command_of_another_session_ch
         &world,
         Level::Partial,
         &json!([
-            step(0, "accept", "AGENTS.md"),
-            step(0, "accept", ".envrc"),
+            step(0, "accept", json!(["AGENTS.md", "ours"])),
+            step(0, "accept", json!([".envrc", "ours"])),
             background(1, &format!("{evil}; {}", until("test -e over")), "begun"),
             // The session of the acceptance joins the record.
             step(0, "run", "true"),
@@ -276,5 +305,5 @@ fn what_was_accepted_long_ago_is_given_back_when_a_command_of_another_session_ch
     );
     assert!(given[6].notices.contains("Restored"), "{given:?}");
     assert_eq!(world.text("root/AGENTS.md").unwrap(), "ours", "{given:?}");
-    assert!(!world.path("root/.envrc").exists(), "{given:?}");
+    assert_eq!(world.text("root/.envrc").unwrap(), "ours", "{given:?}");
 }

@@ -1,16 +1,19 @@
 //! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
 use store::{
     CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
 };
-use tools::{BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING};
-use workspace::protected::is_mounted;
+use tools::{
+    AcceptedChanges, BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING,
+};
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
+use crate::accepted_changes::{accept, finish, is_held};
 use crate::error::AgentError;
 use crate::runtime::{Runtime, command_records};
 
@@ -35,6 +38,10 @@ pub(crate) struct CallChanges {
     recorded: Mutex<Vec<FileChangeId>>,
     /// The paths that it is about.
     paths: Mutex<OwnPaths>,
+    /// What it changes of the protected set beside what its name says.
+    protected: Mutex<Vec<PathBuf>>,
+    /// What it changes of that, until it is made.
+    being_made: Mutex<Vec<AcceptedChanges>>,
     /// Whether its tool writes texts, whose difference is shown.
     writes_texts: bool,
     /// The difference that it made, masked.
@@ -66,6 +73,8 @@ impl CallChanges {
             tasks: tokio::runtime::Handle::current(),
             recorded: Mutex::default(),
             paths: Mutex::default(),
+            protected: Mutex::default(),
+            being_made: Mutex::default(),
             writes_texts: false,
             difference: Mutex::default(),
             failed: Mutex::default(),
@@ -109,22 +118,16 @@ impl CallChanges {
         Self { is_approved, ..self }
     }
 
-    /// Says of files that the walls hold, and that the call itself is about to write, that no command makes them that runs
-    /// meanwhile, in whichever process.
+    /// Says of what the walls hold, and the call itself is about to change, that no command does.
     fn accept_beside_commands(&self, changes: &[PlannedChange<'_>]) {
-        let held = changes.iter().filter_map(|change| match change.after {
-            FileContent::File { bytes, .. } if change.path.as_path().ancestors().any(is_mounted) => {
-                Some((change.root.join(change.path.as_path()), bytes))
-            }
-            _ => None,
+        let protected = self.protected.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = changes.iter().filter_map(|change| {
+            let path = change.root.join(change.path.as_path());
+            let counts = is_held(change.path.as_path()) || protected.iter().any(|it| path.starts_with(it));
+            counts.then_some((path, change.after))
         });
-        let mut held = held.peekable();
-        if held.peek().is_none() {
-            return;
-        }
-        if let Err(error) = tools::accept_files(&command_records(self.runtime.home.root()), held) {
-            tracing::warn!(%error, "a file that is written may be taken for that of a command");
-        }
+        let accepted = accept(&command_records(self.runtime.home.root()), held);
+        self.being_made.lock().unwrap_or_else(PoisonError::into_inner).extend(accepted);
     }
 
     /// Whether the call itself changed anything.
@@ -149,6 +152,14 @@ impl CallChanges {
 }
 
 impl ChangeRecorder for CallChanges {
+    fn begin(&self, protected: Vec<PathBuf>) {
+        *self.protected.lock().unwrap_or_else(PoisonError::into_inner) = protected;
+    }
+
+    fn finish(&self) {
+        finish(std::mem::take(&mut *self.being_made.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+
     fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         self.record_found(changes)?;
         self.accept_beside_commands(changes);
@@ -219,6 +230,7 @@ impl ChangeRecorder for CallChanges {
         self.difference.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let ids = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.being_made.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let store = &self.runtime.store;
         let done = self.tasks.block_on(store.take_back_file_changes(&Principal::Owner, self.tree, ids));
         if let Err(error) = done {

@@ -1,0 +1,285 @@
+//! Changes of protected paths that a person let tools make, or commands by their `touches`, of whichever process.
+//!
+//! What is new, or another one, when a command ends looks like the command's. What a person let be made is told by a record:
+//! before it is made, of what is to stand there, which counts as long as the process that makes it holds the lock of the
+//! record; once it is made, of the very file, which counts until anybody writes, moves or links it or changes its rights. That
+//! is told by the kernel's time of change, which no program sets: a file of the same bytes that a command puts there is
+//! another one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, DirEntry, File, Metadata, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+use workspace::{FileId, FileStamp, read_beginning, replace_small_file};
+
+/// Folder of these records, beside those of the commands that run.
+const FOLDER: &str = "accepted";
+/// Characters of the name of the record of a path that was changed: its digest.
+const DIGEST: usize = 64;
+/// Beginning of the name of a record of changes that are being made.
+const BEING_MADE: &str = "being-made-";
+/// Time after which no command runs any more that was running then.
+const OVER: Duration = Duration::from_secs(48 * 3600);
+/// Bytes of a file that a command made by its `touches`, and paths of a folder, that are looked at.
+const MOST_BYTES: u64 = 16 << 20;
+const MOST_PATHS: usize = 10_000;
+
+/// What a person lets stand at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AcceptedState {
+    /// Whatever a command makes there by its `touches`, with all below it.
+    Any,
+    Absent,
+    /// A folder, and nothing that is in it.
+    Folder,
+    /// A file with its permission bits; none where the system gives them.
+    File {
+        mode: Option<u32>,
+        bytes: u64,
+        digest: String,
+    },
+}
+
+impl AcceptedState {
+    /// A file of these bytes.
+    pub fn file(mode: Option<u32>, bytes: &[u8]) -> Self {
+        Self::File { mode, bytes: bytes.len() as u64, digest: digest(bytes) }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct AcceptedChange {
+    #[serde(with = "crate::path_form")]
+    path: PathBuf,
+    state: AcceptedState,
+    /// The file, once it was made.
+    stamp: Option<FileStamp>,
+    at: SystemTime,
+}
+
+impl AcceptedChange {
+    /// Whether it stands so.
+    fn stands(&self) -> bool {
+        let found = || self.path.symlink_metadata();
+        match &self.state {
+            AcceptedState::Any => true,
+            AcceptedState::Absent => found().is_err_and(|error| error.kind() == io::ErrorKind::NotFound),
+            AcceptedState::Folder => found().is_ok_and(|found| found.is_dir()),
+            AcceptedState::File { mode, bytes, digest: expected } => {
+                let is_it = |found: Metadata| {
+                    let stamp = stamp(&found);
+                    found.is_file()
+                        && found.nlink() == 1
+                        && stamp.bytes == *bytes
+                        && mode.is_none_or(|mode| mode == stamp.mode)
+                        && self.stamp.is_none_or(|known| known == stamp)
+                };
+                found().is_ok_and(is_it)
+                    && read_beginning(&self.path, bytes + 1).is_ok_and(|bytes| digest(&bytes) == *expected)
+                    && found().is_ok_and(is_it)
+            }
+        }
+    }
+
+    /// The change as it was made, if it stands so.
+    fn made(self) -> Option<Self> {
+        let stamp = match self.state {
+            AcceptedState::File { .. } => Some(stamp(&self.path.symlink_metadata().ok()?)),
+            AcceptedState::Any | AcceptedState::Absent | AcceptedState::Folder => None,
+        };
+        let made = Self { stamp, at: SystemTime::now(), ..self };
+        made.stands().then_some(made)
+    }
+
+    /// File of the record of it, once it was made.
+    fn record(&self, folder: &Path) -> PathBuf {
+        folder.join(digest(self.path.as_os_str().as_bytes()))
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+fn stamp(found: &Metadata) -> FileStamp {
+    let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    FileStamp {
+        id: FileId { device: found.dev(), inode: found.ino() },
+        bytes: found.len(),
+        mode: found.mode() & 0o7777,
+        modified: nanoseconds(found.mtime(), found.mtime_nsec()),
+        changed: nanoseconds(found.ctime(), found.ctime_nsec()),
+    }
+}
+
+/// Changes that are being made: as long as it is there, no look at what commands did takes them for theirs. `records` is that
+/// of [`Walls::tracked_records`](crate::Walls::tracked_records).
+#[derive(Debug)]
+pub struct AcceptedChanges {
+    folder: PathBuf,
+    changes: Vec<AcceptedChange>,
+    /// Record of them, which is locked.
+    being_made: NamedTempFile,
+}
+
+impl AcceptedChanges {
+    /// Says what is about to be made, as a person let it: absolute paths.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub fn begin(
+        records: &Path,
+        changes: impl IntoIterator<Item = (PathBuf, AcceptedState)>,
+    ) -> io::Result<Self> {
+        let folder = records.join(FOLDER);
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let at = SystemTime::now();
+        remove_old(&folder, at)?;
+        let change = |(path, state)| AcceptedChange { path, state, stamp: None, at };
+        let changes: Vec<AcceptedChange> = changes.into_iter().map(change).collect();
+        let mut being_made = NamedTempFile::with_prefix_in(BEING_MADE, &folder)?;
+        being_made.as_file().lock()?;
+        being_made.write_all(&serde_json::to_vec(&changes)?)?;
+        Ok(Self { folder, changes, being_made })
+    }
+
+    /// Says that they were made: what stands as it was to counts from here on as long as nobody changes it.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub fn finish(self) -> io::Result<()> {
+        for change in self.changes.into_iter().flat_map(found) {
+            let record = change.record(&self.folder);
+            match change.made() {
+                Some(made) => replace_small_file(&record, &serde_json::to_vec(&made)?)?,
+                None => remove(&record)?,
+            }
+        }
+        drop(self.being_made);
+        Ok(())
+    }
+}
+
+/// A change with what there is to tell of it: of what a command made by its `touches`, what stands there.
+fn found(change: AcceptedChange) -> Vec<AcceptedChange> {
+    if change.state != AcceptedState::Any {
+        return vec![change];
+    }
+    let (mut found, mut rest) = (Vec::new(), vec![change.path]);
+    while let Some(path) = rest.pop().filter(|_| found.len() < MOST_PATHS) {
+        let state = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+                AcceptedState::Folder
+            }
+            Ok(metadata) if metadata.is_file() && metadata.len() <= MOST_BYTES => {
+                let Ok(bytes) = read_beginning(&path, MOST_BYTES) else { continue };
+                AcceptedState::file(None, &bytes)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => AcceptedState::Absent,
+            _ => continue,
+        };
+        found.push(AcceptedChange { path, state, stamp: None, at: change.at });
+    }
+    found
+}
+
+/// Paths that stand as a person let them be made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AcceptedPaths {
+    /// With all below them.
+    pub(crate) paths: BTreeSet<PathBuf>,
+    /// Folders alone.
+    pub(crate) folders: BTreeSet<PathBuf>,
+}
+
+impl AcceptedPaths {
+    /// Of those that count, all that stand so; what is gone only where that was since a time: who looked later saw it gone.
+    pub(crate) fn since(records: &Path, since: SystemTime, counts: impl Fn(&Path) -> bool) -> Self {
+        let folder = records.join(FOLDER);
+        let made = records_in(&folder).filter_map(|record| read(&record));
+        let being_made = being_made_in(&folder).filter(|record| is_held(record));
+        let being_made = being_made.filter_map(|record| read::<Vec<AcceptedChange>>(&record)).flatten();
+        let mut found = Self::default();
+        for change in made.chain(being_made) {
+            let is_late = change.state == AcceptedState::Absent && change.at < since;
+            if is_late || !counts(&change.path) || !change.stands() {
+                continue;
+            }
+            match change.state {
+                AcceptedState::Folder => found.folders.insert(change.path),
+                _ => found.paths.insert(change.path),
+            };
+        }
+        found
+    }
+
+    /// Whether there is one at a path, or below it.
+    pub(crate) fn any_in(&self, path: &Path) -> bool {
+        let has = |of: &BTreeSet<PathBuf>| {
+            of.range(path.to_owned()..).next().is_some_and(|first| first.starts_with(path))
+        };
+        has(&self.paths) || has(&self.folders)
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.paths.extend(other.paths.iter().cloned());
+        self.folders.extend(other.folders.iter().cloned());
+    }
+}
+
+fn read<T: for<'r> Deserialize<'r>>(record: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(record).ok()?).ok()
+}
+
+fn remove(record: &Path) -> io::Result<()> {
+    match fs::remove_file(record) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what no command can need any more.
+fn remove_old(folder: &Path, now: SystemTime) -> io::Result<()> {
+    let is_over = |change: AcceptedChange| now.duration_since(change.at).is_ok_and(|age| age > OVER);
+    let old = records_in(folder).filter(|record| read(record).is_none_or(is_over));
+    // Of processes that were killed.
+    let left = being_made_in(folder).filter(|record| is_older(record, now) && !is_held(record));
+    old.chain(left).try_for_each(|record| remove(&record))
+}
+
+/// Whether a record is older than the moment in which it has no lock yet.
+fn is_older(record: &Path, now: SystemTime) -> bool {
+    let made = record.metadata().and_then(|metadata| metadata.modified());
+    made.is_ok_and(|made| now.duration_since(made).is_ok_and(|age| age > OVER))
+}
+
+/// Whether somebody holds the lock of a record.
+fn is_held(record: &Path) -> bool {
+    File::open(record).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Records of what was made, without what another process is about to make one of.
+fn records_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    entries_in(folder, |name| name.len() == DIGEST && name.iter().all(u8::is_ascii_hexdigit))
+}
+
+fn being_made_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    entries_in(folder, |name| name.starts_with(BEING_MADE.as_bytes()))
+}
+
+fn entries_in(folder: &Path, counts: fn(&[u8]) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let counts = move |entry: &DirEntry| counts(entry.file_name().as_bytes());
+    entries.filter(counts).map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests;
