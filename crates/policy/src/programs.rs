@@ -327,8 +327,21 @@ const PROGRAM_VARIABLES: &[&str] =
     &["ASKPASS", "BROWSER", "EDITOR", "PAGER", "SSH", "VISUAL", "_COMMAND", "_DIFF", "_RUNNER", "_WRAPPER"];
 
 /// Variables in which a shell or another program finds one, whose name no other ends like.
-const PROGRAM_VARIABLES_ALONE: &[&str] =
-    &["BASH_ENV", "ENV", "LESSCLOSE", "LESSOPEN", "PS1", "PS4", "TAR_OPTIONS"];
+const PROGRAM_VARIABLES_ALONE: &[&str] = &[
+    "BASH_ENV",
+    "ENV",
+    "GIT_CONFIG_PARAMETERS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MAKEFLAGS",
+    "PS1",
+    "PS4",
+    "RSYNC_RSH",
+    "TAR_OPTIONS",
+];
+
+/// Beginning of the variables in which git finds values of its settings.
+const GIT_SETTING: &str = "GIT_CONFIG_VALUE_";
 
 /// Name of a program without its folder.
 pub(crate) fn base_name(word: &str) -> &str {
@@ -354,7 +367,9 @@ pub(crate) fn is_among(table: &[&str], word: &str) -> bool {
 
 /// Whether a program may be taken from a variable.
 pub(crate) fn is_program_variable(name: &str) -> bool {
-    PROGRAM_VARIABLES.iter().any(|end| name.ends_with(end)) || PROGRAM_VARIABLES_ALONE.contains(&name)
+    PROGRAM_VARIABLES.iter().any(|end| name.ends_with(end))
+        || PROGRAM_VARIABLES_ALONE.contains(&name)
+        || name.starts_with(GIT_SETTING)
 }
 
 /// Whether a command runs a program that its arguments name, so that no prefix of it can stand for all of it.

@@ -9,6 +9,7 @@
 //! * For a deny rule: which commands *may* run? Those in substitutions, loops and functions are found too; where some may
 //!   be missing, [`CommandLine::complete`] is false, and a word that an expansion changes is not [`known`](Word::known).
 
+mod documents;
 mod lexer;
 mod words;
 
@@ -61,6 +62,8 @@ pub(crate) struct SimpleCommand {
     pub(crate) words: Vec<Word>,
     /// Whether it may get its input from another command, or from a text of the line.
     pub(crate) fed: bool,
+    /// Whether its input is a file.
+    pub(crate) has_file: bool,
 }
 
 /// File that a line reads from or writes to.
@@ -80,6 +83,8 @@ pub(crate) struct CommandLine {
     /// Assignments of variables from which a program may take another one.
     pub(crate) program_variables: Vec<Word>,
     pub(crate) obstacles: Vec<Obstacle>,
+    /// Texts that are the input of commands which do not run it.
+    pub(crate) documents: Vec<String>,
     /// Whether all commands that may run are among `commands`.
     pub(crate) complete: bool,
 }
@@ -87,6 +92,25 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     pub(crate) fn read(line: &str) -> Self {
         Lexer::read(line, 0, false)
+    }
+
+    /// Adds what a text in it may run.
+    fn add(&mut self, inner: Self) {
+        self.commands.extend(inner.commands);
+        self.redirections.extend(inner.redirections);
+        self.assigns |= inner.assigns;
+        self.program_variables.extend(inner.program_variables);
+        self.documents.extend(inner.documents);
+        self.complete &= inner.complete;
+        for obstacle in inner.obstacles {
+            self.note(obstacle);
+        }
+    }
+
+    fn note(&mut self, obstacle: Obstacle) {
+        if !self.obstacles.contains(&obstacle) {
+            self.obstacles.push(obstacle);
+        }
     }
 
     pub(crate) fn is_plain(&self) -> bool {

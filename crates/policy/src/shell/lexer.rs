@@ -3,6 +3,7 @@
 use crate::command_readers::reads_commands;
 use crate::programs::is_program_variable;
 
+use super::documents::PendingDocument;
 use super::{CommandLine, MAX_LINE, Obstacle, Redirection, SimpleCommand, Word};
 
 /// Deepest nesting of substitutions and groups that is read.
@@ -46,32 +47,46 @@ pub(crate) struct Lexer {
     pub(super) line: CommandLine,
     /// Whether what stands here may get its input from another command, or from a text of the line.
     pub(super) fed: bool,
+    /// Here-documents that began in the line, whose texts come behind its end.
+    pub(super) pending: Vec<PendingDocument>,
 }
 
 impl Lexer {
     /// Reads a line that stands in another one at a depth, where a command that takes others from its input may hide
-    /// some.
+    /// some: then a text that is the input of any may be commands, too.
     pub(crate) fn read(line: &str, depth: usize, fed: bool) -> CommandLine {
         let mut line = Self::parse(line, depth, fed);
-        line.complete &= !line.commands.iter().any(|command| command.fed && reads_commands(command, depth));
+        if line.commands.iter().any(|command| reads_commands(command, depth)) {
+            line.complete = false;
+            for depth in depth + 1..=MAX_DEPTH {
+                for text in std::mem::take(&mut line.documents) {
+                    line.add(Self::parse(&text, depth, false));
+                }
+            }
+        }
         line
     }
 
-    fn parse(line: &str, depth: usize, fed: bool) -> CommandLine {
+    /// Reader of a text at a depth.
+    pub(super) fn of(text: &str, depth: usize, fed: bool) -> Self {
         let empty = CommandLine {
             commands: Vec::new(),
             redirections: Vec::new(),
             assigns: false,
             program_variables: Vec::new(),
             obstacles: Vec::new(),
+            documents: Vec::new(),
             complete: true,
         };
-        let mut lexer = Self { chars: Vec::new(), at: 0, depth, line: empty, fed };
+        Self { chars: text.chars().collect(), at: 0, depth, line: empty, fed, pending: Vec::new() }
+    }
+
+    fn parse(line: &str, depth: usize, fed: bool) -> CommandLine {
+        let mut lexer = Self::of(if line.len() > MAX_LINE { "" } else { line }, depth, fed);
         if line.len() > MAX_LINE || depth > MAX_DEPTH {
             lexer.give_up(Obstacle::TooLarge);
             return lexer.line;
         }
-        lexer.chars = line.chars().collect();
         if line.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
             lexer.note(Obstacle::Control);
         }
@@ -80,9 +95,7 @@ impl Lexer {
     }
 
     pub(super) fn note(&mut self, obstacle: Obstacle) {
-        if !self.line.obstacles.contains(&obstacle) {
-            self.line.obstacles.push(obstacle);
-        }
+        self.line.note(obstacle);
     }
 
     /// Notes that commands may be missing.
@@ -100,7 +113,7 @@ impl Lexer {
     }
 
     /// Takes a text if it stands next.
-    fn take(&mut self, text: &str) -> bool {
+    pub(super) fn take(&mut self, text: &str) -> bool {
         let found = text.chars().enumerate().all(|(ahead, c)| self.peek_at(ahead) == Some(c));
         if found {
             self.at += text.chars().count();
@@ -114,6 +127,7 @@ impl Lexer {
         let mut pipeline = Pipeline { groups: vec![self.fed], begun: false };
         loop {
             let Some(c) = self.peek() else {
+                self.give_up_documents();
                 self.finish(&mut command);
                 return close.is_none();
             };
@@ -123,6 +137,7 @@ impl Lexer {
                 '#' => self.skip_comment(),
                 ')' if close == Some(')') => {
                     self.at += 1;
+                    self.give_up_documents();
                     self.finish(&mut command);
                     return true;
                 }
@@ -132,6 +147,9 @@ impl Lexer {
                     pipeline.begun |= !command.words.is_empty();
                     self.finish(&mut command);
                     self.operator(c, &mut pipeline);
+                    if c == '\n' {
+                        self.read_documents();
+                    }
                 }
                 '<' | '>' | '&' => self.redirection(&mut command),
                 _ => {
@@ -198,6 +216,7 @@ impl Lexer {
 
     /// Reads up to the closing bracket of a group or a substitution.
     pub(super) fn nested(&mut self, fed: bool) {
+        self.give_up_documents();
         if self.depth >= MAX_DEPTH {
             self.give_up(Obstacle::TooLarge);
             self.at = self.chars.len();
@@ -214,13 +233,7 @@ impl Lexer {
 
     /// Reads a text that is itself a line.
     pub(super) fn inner(&mut self, text: &str, fed: bool) {
-        let inner = Self::parse(text, self.depth + 1, fed);
-        self.line.commands.extend(inner.commands);
-        self.line.redirections.extend(inner.redirections);
-        self.line.assigns |= inner.assigns;
-        self.line.program_variables.extend(inner.program_variables);
-        self.line.complete &= inner.complete;
-        inner.obstacles.into_iter().for_each(|obstacle| self.note(obstacle));
+        self.line.add(Self::parse(text, self.depth + 1, fed));
     }
 
     /// Adds a word to a command, unless it is a keyword or an assignment before one.
@@ -261,40 +274,49 @@ impl Lexer {
     /// Reads a redirection with its target.
     fn redirection(&mut self, command: &mut SimpleCommand) {
         let gets = self.peek() == Some('>');
-        if self.take("<(") || self.take(">(") {
-            self.note(Obstacle::Substitution);
-            self.nested(self.fed || gets);
+        if self.process_substitution(gets) {
             command.words.push(Word { text: String::new(), known: false, bare: 0 });
             return;
         }
         let document = self.take("<<<");
         if !document && self.take("<<") {
-            // Its body is read as commands: of a shell's they are, and to tell whose it is would take a grammar. Quotes
-            // in it may hide what comes after.
-            self.take("-");
-            self.give_up(Obstacle::HereDocument);
-            self.skip_blanks();
-            self.word();
-            return;
+            return self.begin_document(command);
         }
         let writes = !document && self.redirection_operator();
         let duplicates = self.at.checked_sub(1).and_then(|at| self.chars.get(at)) == Some(&'&');
         self.skip_blanks();
+        if !document && self.process_substitution(gets) {
+            if !gets {
+                self.feed(command);
+            }
+            return;
+        }
         let target = self.word();
         if document {
             self.note(Obstacle::HereDocument);
-            self.line.complete &= target.known;
-            command.fed = true;
-            if command.words.is_empty() {
-                // It may stand behind a group of commands.
-                self.line.commands.iter_mut().for_each(|before| before.fed = true);
-            }
-            self.inner(&target.text, false);
+            self.line.documents.push(target.text);
+            self.feed(command);
         } else if target.text.is_empty() && target.known {
             self.give_up(Obstacle::Unbalanced);
         } else if !(duplicates && target.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')) {
+            if !gets && target.text != "/dev/null" {
+                command.has_file = true;
+                if command.words.is_empty() {
+                    self.line.commands.iter_mut().for_each(|before| before.has_file = true);
+                }
+            }
             self.line.redirections.push(Redirection { target, writes });
         }
+    }
+
+    /// Reads `<(…)` or `>(…)`, if it stands here; what is in it `gets` what is written there.
+    fn process_substitution(&mut self, gets: bool) -> bool {
+        let found = self.take("<(") || self.take(">(");
+        if found {
+            self.note(Obstacle::Substitution);
+            self.nested(self.fed || gets);
+        }
+        found
     }
 
     /// Takes the operator, and says whether it writes.
@@ -307,7 +329,7 @@ impl Lexer {
         false
     }
 
-    fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         loop {
             match (self.peek(), self.peek_at(1)) {
                 (Some(' ' | '\t'), _) => self.at += 1,

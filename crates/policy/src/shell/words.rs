@@ -94,7 +94,7 @@ impl Lexer {
     }
 
     /// Reads what a dollar begins: a substitution, a form of quotes, or itself.
-    fn dollar(&mut self, word: &mut Word, in_quotes: bool) {
+    pub(super) fn dollar(&mut self, word: &mut Word, in_quotes: bool) {
         let Some(next) = self.peek_at(1) else {
             self.at += 1;
             word.text.push('$');
@@ -173,7 +173,7 @@ impl Lexer {
         self.give_up(Obstacle::Unbalanced);
     }
 
-    fn backquoted(&mut self, word: &mut Word) {
+    pub(super) fn backquoted(&mut self, word: &mut Word) {
         word.known = false;
         self.note(Obstacle::Substitution);
         self.at += 1;

@@ -143,6 +143,31 @@ fn a_deny_rule_leaves_other_lines_alone() {
         "diff <(sort a) <(sort b)",
         "cat x | while read l; do echo $l; done",
         "for f in a b; do cat $f | head -1; done; node app.js",
+        // Texts that nobody runs.
+        "cat > a.py <<'EOF'\nimport os\nos.remove('rm')\nEOF",
+        "cat > a.sh <<EOF\nrm -rf \"$X\" it's\nEOF\ngit status",
+        "cat >> Dockerfile <<EOF\nRUN a \\\n  rm b\nEOF",
+        "tee a.sh <<'EOF' > b.sh\nrm x\nEOF",
+        "git commit -F - <<'EOF'\nTake rm away\n\n- it's \"gone\"\nEOF",
+        "git commit -m \"$(cat <<'EOF'\nTake rm's place\n\nrm x\nEOF\n)\"",
+        "git apply <<'EOF'\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-rm x\n+ls x\nEOF",
+        "cat <<A; cat <<-'B'\nrm x\nA\n\trm y\n\tB\nls",
+        "jq . <<EOF | tee x\n{\"rm\": $(date +%s)}\nEOF",
+        "grep x <<< \"$Y\"",
+        "while read l; do echo $l; done < <(ls)",
+        "mapfile -t lines < <(git ls-files)",
+        "sort < x > y",
+        "python3 x.py < in.txt",
+        "bash build.sh < in.txt",
+        "bash < /dev/null",
+        "sqlite3 a.db < x.sql",
+        // Nothing is run.
+        "cat x | sh -n",
+        "bash -n < x.sh",
+        "cat x | python3 -OO solve.py",
+        "cat x | sed 's/a/b/' -",
+        "cat x | sed -f x.sed",
+        "cat x | awk -f x.awk -",
     ] {
         let verdict = rules().decide(&exec(line, NetworkWish::Off), &CHAT);
         assert_eq!(verdict.decision, Decision::Allow, "{line}: {}", verdict.reason);
