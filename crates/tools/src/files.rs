@@ -81,7 +81,14 @@ fn content_of(
 ) -> Result<Content, String> {
     scope.require_read(root, path)?;
     let rules = ReadRules { links, ..ReadRules::at_most(max_bytes) };
-    root.read(path, &rules).map_err(|error| failed(&error))
+    let content = root.read(path, &rules).map_err(|error| failed(&error))?;
+    // A link on the way may lead elsewhere than when the call was decided.
+    match root.relative(&content.path) {
+        Ok(opened) if opened == *path => Ok(content),
+        Ok(opened) => scope.require_read(root, &opened).map(|()| content),
+        Err(_) if scope.policy.is_empty() => Ok(content),
+        Err(problem) => Err(format!("{} is not read: {problem}", root.shown(path).display())),
+    }
 }
 
 /// The text of a file and the digest of its bytes. The text is with secrets masked in it before anything is cut; bytes that are no

@@ -192,6 +192,11 @@ fn a_rule_on_reading_holds_for_what_a_search_meets() {
     let found = fixture.call("grep", &json!({"pattern": "one"})).unwrap();
     assert!(found.contains("b:1:one") && !found.contains("sec/a:1"), "{found}");
     fixture.refused("read", &json!({"path": "sec/a"}), "private");
+    // The call was decided when the link led elsewhere.
+    symlink("sec", fixture.path("way")).unwrap();
+    fixture.refused("read", &json!({"path": "way/a"}), "private");
+    symlink("b", fixture.path("other")).unwrap();
+    assert!(fixture.call("read", &json!({"path": "other"})).unwrap().contains("one"), "the control");
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use loom::Digest;
 use rustix::fs::fstat;
 
 use super::rules::{Metadata, ReadRules};
-use super::{Root, reopen_regular};
+use super::{Root, path_of, reopen_regular};
 use crate::error::{FileError, FileProblem};
 use crate::path::RelativePath;
 
@@ -19,6 +20,8 @@ pub struct Content {
     pub bytes: Vec<u8>,
     /// Owner, mode, links: of the same open file.
     pub metadata: Metadata,
+    /// Path of the same open file, without links.
+    pub path: PathBuf,
 }
 
 impl Content {
@@ -35,7 +38,9 @@ impl Root {
     /// Every refusal of [`FileProblem`]: the way there, the kind of file, the store's files, and
     /// what `rules` add. A file that is too large by its size is refused here already.
     pub fn open_file(&self, path: &RelativePath, rules: &ReadRules) -> Result<File, FileError> {
-        self.open_checked(path, rules).map(|(file, _)| file).map_err(|problem| self.failed(path, problem))
+        let found = self.walk(path, rules.links, rules.one_device);
+        let opened = found.and_then(|found| open_found(&found, self, rules));
+        opened.map(|(file, _)| file).map_err(|problem| self.failed(path, problem))
     }
 
     /// Reads a regular file whole.
@@ -44,8 +49,10 @@ impl Root {
     /// As [`open_file`](Self::open_file); also if the file grows past the limit meanwhile.
     pub fn read(&self, path: &RelativePath, rules: &ReadRules) -> Result<Content, FileError> {
         let read = || -> Result<Content, FileProblem> {
-            let (file, metadata) = self.open_checked(path, rules)?;
-            Ok(Content { bytes: read_capped(file, rules.max_bytes, metadata.bytes)?, metadata })
+            let found = self.walk(path, rules.links, rules.one_device)?;
+            let (file, metadata) = open_found(&found, self, rules)?;
+            let bytes = read_capped(file, rules.max_bytes, metadata.bytes)?;
+            Ok(Content { bytes, metadata, path: path_of(&found)? })
         };
         read().map_err(|problem| self.failed(path, problem))
     }
@@ -59,11 +66,6 @@ impl Root {
         String::from_utf8(bytes).map_err(|error| {
             self.failed(path, FileProblem::NotUtf8 { valid_up_to: error.utf8_error().valid_up_to() })
         })
-    }
-
-    fn open_checked(&self, path: &RelativePath, rules: &ReadRules) -> Result<(File, Metadata), FileProblem> {
-        let found = self.walk(path, rules.links, rules.one_device)?;
-        open_found(&found, self, rules)
     }
 }
 
