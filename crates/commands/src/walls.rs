@@ -110,6 +110,11 @@ fn placed(folder: &Path, user_home: Option<&Path>) -> PathBuf {
 
 /// What is wrong with folders of toolchains, if anything is: every command reads them.
 pub fn toolchains_problem(folders: &[PathBuf], home: &Path) -> Option<String> {
+    let is_relative = |folder: &&PathBuf| !folder.is_absolute() && !folder.starts_with("~");
+    if let Some(folder) = folders.iter().find(is_relative) {
+        let folder = one_line(&folder.to_string_lossy()).into_owned();
+        return Some(format!("exec.toolchains: {folder:?} names no folder: begin it with / or ~/"));
+    }
     let user_home = user_home();
     let homes = [user_home.as_deref(), Some(home)].into_iter().flatten().map(canonical).collect::<Vec<_>>();
     let is_wide = |folder: &&PathBuf| {

@@ -62,12 +62,12 @@ fn a_folder_that_may_be_no_cache_is_refused_where_it_is_set() {
 }
 
 #[test]
-fn a_folder_of_a_toolchain_is_not_the_home_of_a_person_nor_of_drawloom() {
+fn a_folder_of_a_toolchain_has_a_whole_path_and_is_not_the_home_of_a_person_nor_of_drawloom() {
     let world = World::new();
     fs::create_dir_all(world.path("user/.tools")).unwrap();
     world.ok(&["config", "set", "exec.toolchains", r#"["~/.tools"]"#]);
-    for folder in ["~".to_owned(), "/".to_owned(), text(&world.path("user")), text(&world.path("home/spool"))]
-    {
+    let (user, spool) = (text(&world.path("user")), text(&world.path("home/spool")));
+    for folder in ["~", "/", "rel", "", &user, &spool] {
         let refused = world.run(&["config", "set", "exec.toolchains", &format!("[{folder:?}]")]);
         assert_eq!(refused.code, Some(2), "{folder}: {refused:?}");
         assert!(refused.err.contains("exec.toolchains"), "{folder}: {refused:?}");
