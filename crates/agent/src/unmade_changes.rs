@@ -250,7 +250,11 @@ mod tests {
                 standing: ChangeStanding::Made,
             };
             let changes = paths.iter().zip(0..).map(change).collect();
-            Self { reach: Reach { guard, locks, records: temp.path().join("records"), since: Millis(i64::MAX) }, temp, changes }
+            Self {
+                reach: Reach { guard, locks, records: temp.path().join("records"), since: Millis(i64::MAX) },
+                temp,
+                changes,
+            }
         }
 
         fn put(&self, path: &str, text: &[u8]) {
