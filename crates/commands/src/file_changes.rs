@@ -165,7 +165,11 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
                 Ok(found) if found.is_back => back.extend(found.ids(&path)),
                 Ok(found) => paths.push((path, found)),
                 Err(why) => {
-                    done.left.push(LeftFile { path: shown(workspace, &path.root, &path.path), why });
+                    let named = LeftFile { path: shown(workspace, &path.root, &path.path), why };
+                    // A later turn may have left it, too.
+                    if !done.left.contains(&named) {
+                        done.left.push(named);
+                    }
                     left.push(path);
                 }
             }

@@ -9,7 +9,8 @@ use store::{FileChangeId, FileState};
 use text::terminal::one_line;
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{
-    FileError, FileId, FileKind, FileProblem, FileStamp, ProtectedPlaces, RelativePath, Root, StoreGuard,
+    FileError, FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, RelativePath, Root,
+    StoreGuard,
 };
 
 use super::path_changes::{PathChange, PathPlace};
@@ -300,17 +301,24 @@ pub(super) fn is_back(before: FileState, state: FileState, left: &[FileState]) -
 }
 
 /// What stands at the path of a change; nothing below a link that tools left where a folder was, as long as it stands, nor
-/// below anybody's where tools left nothing of what they made.
+/// below anybody's where tools left nothing of what they made, or where nothing was and the link leads to nothing.
 fn state_below(
     root: &Root,
     change: &PathChange,
     links: &BTreeSet<PathPlace>,
 ) -> Result<(FileState, Vec<u8>), String> {
     let is_link = |above: &Path| links.contains(&(change.root.clone(), above.to_owned()));
-    let is_none = (change.before, change.after) == (FileState::Absent, FileState::Absent);
-    match state_at(root, &relative(&change.path)?) {
+    let path = relative(&change.path)?;
+    let is_none = || {
+        let leads_nowhere = || {
+            let followed = root.stat(&path, LinkPolicy::Follow);
+            followed.is_err_and(|error| matches!(error.problem, FileProblem::NotFound))
+        };
+        change.before == FileState::Absent && (change.after == FileState::Absent || leads_nowhere())
+    };
+    match state_at(root, &path) {
         Err(FileError { problem: FileProblem::Symlink, .. })
-            if is_none || change.path.ancestors().skip(1).any(is_link) =>
+            if change.path.ancestors().skip(1).any(is_link) || is_none() =>
         {
             Ok((FileState::Absent, Vec::new()))
         }

@@ -165,6 +165,43 @@ fn what_came_and_went_is_not_left_behind_a_link_that_somebody_made_since() {
     assert_eq!(fs::read_link(project.join("d")).unwrap().to_str(), Some("elsewhere"));
 }
 
+/// What tools made and somebody took away is what it was before, wherever a link above it leads, if nothing is there.
+#[test]
+fn what_is_gone_behind_a_link_is_not_left_and_what_is_there_is() {
+    for (is_there, place) in [(false, "nowhere"), (true, "src")] {
+        let write = |path: &str| json!({"name": "write", "arguments": {"path": path, "content": "one\n"}});
+        let world = world(&[calls(&json!([write("d/f"), write("other")])), json!({"text": "Done."})]);
+        let (code, said) = chat(&world, "Do it.");
+        assert_eq!(code, Some(0), "{said}");
+        let project = world.path("project");
+        fs::remove_dir_all(project.join("d")).unwrap();
+        fs::create_dir_all(project.join("src")).unwrap();
+        fs::write(project.join("src/f"), "one\n").unwrap();
+        symlink(place, project.join("d")).unwrap();
+        let back = say(&world, "/undo --files");
+        assert_eq!((&*back.out, back.err.contains("d/f")), ("given back: other\n", is_there), "{back:?}");
+        assert!(project.join("src/f").exists(), "{back:?}");
+    }
+}
+
+#[test]
+fn a_path_that_two_turns_left_is_named_once() {
+    let write =
+        |path: &str, text: &str| json!({"name": "write", "arguments": {"path": path, "content": text}});
+    let world = world(&[
+        calls(&json!([write("both", "one\n"), write("first", "one\n")])),
+        json!({"text": "Done."}),
+        calls(&json!([write("both", "two\n")])),
+        json!({"text": "Done."}),
+    ]);
+    for message in ["One.", "Two."] {
+        assert_eq!(chat(&world, message).0, Some(0));
+    }
+    fs::write(world.path("project/both"), "mine\n").unwrap();
+    let back = say(&world, "/undo --files");
+    assert_eq!((&*back.out, back.err.matches("both").count()), ("given back: first\n", 1), "{back:?}");
+}
+
 #[test]
 fn empty_files_that_came_or_went_are_shown_restored_and_given_back() {
     let world = world(&[calls(&json!([exec("rm empty; : > made")])), json!({"text": "Done."})]);
