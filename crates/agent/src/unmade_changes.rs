@@ -85,7 +85,7 @@ struct Reach {
     locks: PathBuf,
     /// When what was cut off began to be looked at.
     since: Millis,
-    /// That of what was there before commands.
+    /// Folder of what was there before commands.
     records: PathBuf,
 }
 
