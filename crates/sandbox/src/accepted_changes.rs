@@ -27,6 +27,8 @@ const DIGEST: usize = 64;
 const BEING_MADE: &str = "being-made-";
 /// Time after which no command runs any more that was running then.
 const OVER: Duration = Duration::from_secs(48 * 3600);
+/// How far the time of a file may be behind the clock.
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(50);
 /// Bytes of a file that a command made by its `touches`, and paths of a folder, that are looked at.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_PATHS: usize = 10_000;
@@ -34,7 +36,7 @@ const MOST_PATHS: usize = 10_000;
 /// What a person lets stand at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AcceptedState {
-    /// Whatever a command makes there by its `touches`, with all below it.
+    /// The file or folder that a command makes there by its `touches`, with all below it: a link would lead elsewhere.
     Any,
     Absent,
     /// A folder, and nothing that is in it.
@@ -69,8 +71,10 @@ impl AcceptedChange {
     fn stands(&self) -> bool {
         let found = || self.path.symlink_metadata();
         match &self.state {
-            AcceptedState::Any => true,
-            AcceptedState::Absent => found().is_err_and(|error| error.kind() == io::ErrorKind::NotFound),
+            AcceptedState::Any => {
+                found().map_or_else(|error| is_gone(&error), |found| found.is_file() || found.is_dir())
+            }
+            AcceptedState::Absent => found().is_err_and(|error| is_gone(&error)),
             AcceptedState::Folder => found().is_ok_and(|found| found.is_dir()),
             AcceptedState::File { mode, bytes, digest: expected } => {
                 let is_it = |found: Metadata| {
@@ -102,6 +106,10 @@ impl AcceptedChange {
     fn record(&self, folder: &Path) -> PathBuf {
         folder.join(digest(self.path.as_os_str().as_bytes()))
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -159,6 +167,8 @@ impl AcceptedChanges {
             let record = change.record(&self.folder);
             match change.made() {
                 Some(made) => replace_small_file(&record, &serde_json::to_vec(&made)?)?,
+                // What another process made there meanwhile stays accepted.
+                None if read(&record).is_some_and(|other: AcceptedChange| other.stands()) => {}
                 None => remove(&record)?,
             }
         }
@@ -167,23 +177,31 @@ impl AcceptedChanges {
     }
 }
 
-/// A change with what there is to tell of it: of what a command made by its `touches`, what stands there.
+/// A change with what there is to tell of it: of what a command made by its `touches`, what is another one since it began.
 fn found(change: AcceptedChange) -> Vec<AcceptedChange> {
     if change.state != AcceptedState::Any {
         return vec![change];
     }
     let (mut found, mut rest) = (Vec::new(), vec![change.path]);
+    let is_new = |metadata: &Metadata| {
+        let changed = u64::try_from(stamp(metadata).changed).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(changed) + CLOCK_RESOLUTION >= change.at
+    };
     while let Some(path) = rest.pop().filter(|_| found.len() < MOST_PATHS) {
         let state = match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
                 rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+                if !is_new(&metadata) {
+                    continue;
+                }
                 AcceptedState::Folder
             }
+            Ok(metadata) if !is_new(&metadata) => continue,
             Ok(metadata) if metadata.is_file() && metadata.len() <= MOST_BYTES => {
                 let Ok(bytes) = read_beginning(&path, MOST_BYTES) else { continue };
                 AcceptedState::file(None, &bytes)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => AcceptedState::Absent,
+            Err(error) if is_gone(&error) => AcceptedState::Absent,
             _ => continue,
         };
         found.push(AcceptedChange { path, state, stamp: None, at: change.at });
@@ -221,10 +239,11 @@ impl AcceptedPaths {
         found
     }
 
-    /// Whether there is one at a path, or below it.
+    /// Whether one is at a path, or below it, that is there.
     pub(crate) fn any_in(&self, path: &Path) -> bool {
         let has = |of: &BTreeSet<PathBuf>| {
-            of.range(path.to_owned()..).next().is_some_and(|first| first.starts_with(path))
+            let mut within = of.range(path.to_owned()..).take_while(|other| other.starts_with(path));
+            within.any(|other| other.symlink_metadata().is_ok())
         };
         has(&self.paths) || has(&self.folders)
     }

@@ -231,7 +231,7 @@ fn outer(
             if let Some((look, quarantine, began)) = look
                 && is_alone(control)
             {
-                let accepted = look.running().accepted_since(began);
+                let accepted = look.running().accepted_since(began, &request.walls.touches);
                 look.after(&request.walls, (quarantine, accepted), || None);
             }
             ended

@@ -276,7 +276,7 @@ impl Sandbox {
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
-        let accepted = look.running().accepted_since(began);
+        let accepted = look.running().accepted_since(began, &request.walls.touches);
         request.walls.touches.extend(accepted.paths.iter().cloned());
         let between = || {
             let differing = index_check::differing(self, &request, &indexes);

@@ -295,6 +295,7 @@ impl World {
         walls.git_folders = vec![self.path("other.git")];
         walls.environment = self.targets();
         walls.limits = limits;
+        walls.tracked_records = Some(self.path("home/sandbox/tracked"));
         walls
     }
 
