@@ -274,7 +274,7 @@ impl Lexer {
     /// Reads a redirection with its target.
     fn redirection(&mut self, command: &mut SimpleCommand) {
         let gets = self.peek() == Some('>');
-        if self.process_substitution(gets) {
+        if self.process_substitution().is_some() {
             command.words.push(Word { text: String::new(), known: false, bare: 0 });
             return;
         }
@@ -285,8 +285,8 @@ impl Lexer {
         let writes = !document && self.redirection_operator();
         let duplicates = self.at.checked_sub(1).and_then(|at| self.chars.get(at)) == Some(&'&');
         self.skip_blanks();
-        if !document && self.process_substitution(gets) {
-            if !gets {
+        if !document && let Some(writes) = self.process_substitution() {
+            if !writes {
                 self.feed(command);
             }
             return;
@@ -309,14 +309,15 @@ impl Lexer {
         }
     }
 
-    /// Reads `<(…)` or `>(…)`, if it stands here; what is in it `gets` what is written there.
-    fn process_substitution(&mut self, gets: bool) -> bool {
-        let found = self.take("<(") || self.take(">(");
-        if found {
-            self.note(Obstacle::Substitution);
-            self.nested(self.fed || gets);
+    /// Reads `<(…)` or `>(…)`, if it stands here; whether what is in it gets what is written there.
+    fn process_substitution(&mut self) -> Option<bool> {
+        let writes = self.take(">(");
+        if !writes && !self.take("<(") {
+            return None;
         }
-        found
+        self.note(Obstacle::Substitution);
+        self.nested(self.fed || writes);
+        Some(writes)
     }
 
     /// Takes the operator, and says whether it writes.
