@@ -39,7 +39,7 @@ pub(crate) fn list(app: &App, args: &ListArgs) -> Result<CommandOutcome, Command
 /// There is no such tool, its arguments do not fit, or a path of them lies where tools do not reach.
 pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, CommandError> {
     let kind = args.session.map_or(SessionType::Main, SessionType::from);
-    let arguments = serde_json::from_str(&args.arguments).map_err(|error| {
+    let arguments: serde_json::Value = serde_json::from_str(&args.arguments).map_err(|error| {
         CommandError::usage(
             format!("the arguments are no JSON: {error}"),
             r#"write them as an object in single quotes: '{"path":"notes.md"}'"#,
@@ -48,9 +48,10 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     let agent = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
     profile::agent(&app.settings, agent)?;
     let further = named_folders(app, &args.allow)?;
-    let scope = tools::scope(app, agent, kind, std::slice::from_ref(&args.tool), &further)?;
+    let (tool, arguments) = context::tools::unwrapped(&args.tool, &arguments);
+    let scope = tools::scope(app, agent, kind, &[tool.to_owned()], &further)?;
     let registry = tools::all(app, scope)?;
-    let checked = registry.check(&args.tool, &arguments).map_err(|refused| {
+    let checked = registry.check(tool, arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")
     })?;
     if let Some(path) = checked.unreached() {

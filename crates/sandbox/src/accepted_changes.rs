@@ -216,6 +216,8 @@ pub(crate) struct AcceptedPaths {
     pub(crate) paths: BTreeSet<PathBuf>,
     /// Folders alone.
     pub(crate) folders: BTreeSet<PathBuf>,
+    /// Those of `paths` that were made since, and not long ago.
+    pub(crate) meanwhile: BTreeSet<PathBuf>,
 }
 
 impl AcceptedPaths {
@@ -231,10 +233,14 @@ impl AcceptedPaths {
             if is_late || !counts(&change.path) || !change.stands() {
                 continue;
             }
-            match change.state {
-                AcceptedState::Folder => found.folders.insert(change.path),
-                _ => found.paths.insert(change.path),
-            };
+            if change.state == AcceptedState::Folder {
+                found.folders.insert(change.path);
+                continue;
+            }
+            if change.at >= since {
+                found.meanwhile.insert(change.path.clone());
+            }
+            found.paths.insert(change.path);
         }
         found
     }
@@ -251,6 +257,7 @@ impl AcceptedPaths {
     pub(crate) fn add(&mut self, other: &Self) {
         self.paths.extend(other.paths.iter().cloned());
         self.folders.extend(other.folders.iter().cloned());
+        self.meanwhile.extend(other.meanwhile.iter().cloned());
     }
 }
 

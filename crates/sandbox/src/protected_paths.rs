@@ -25,7 +25,7 @@ use crate::walls::Walls;
 /// than of 4,096, from wherever it begins, and git may begin in the workspace.
 const LONGEST_PATH: usize = 3_800;
 /// What is told of a folder or file that nobody may open.
-const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: remove it, or give it rights";
+const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: give it rights (chmod u+rwx), or remove it";
 /// What is told of a writable root that nobody may open.
 const CLOSED_ROOT: &str = "nobody may open it (mode 000): give its owner rights, as `chmod u+rwx` does";
 /// Folders that git makes in its own.

@@ -305,9 +305,8 @@ impl RunningCommands {
     /// What stands in its folders as a person let others make it, since it began: by its own `touches` not all may stand.
     pub(crate) fn accepted_since(&self, began: SystemTime, touches: &[PathBuf]) -> AcceptedPaths {
         let is_own = |path: &Path| touches.iter().any(|touched| touched == path);
-        let counts = |path: &Path| {
-            self.folders.iter().any(|folder| path.starts_with(&folder.path)) && !is_own(path)
-        };
+        let counts =
+            |path: &Path| self.folders.iter().any(|folder| path.starts_with(&folder.path)) && !is_own(path);
         let records = self.records.as_deref().and_then(Path::parent);
         records.map(|records| AcceptedPaths::since(records, began, counts)).unwrap_or_default()
     }

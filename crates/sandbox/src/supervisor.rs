@@ -277,9 +277,11 @@ impl Sandbox {
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
         let accepted = look.running().accepted_since(began, &request.walls.touches);
+        let written: Vec<PathBuf> =
+            request.walls.touches.iter().chain(&accepted.meanwhile).cloned().collect();
         request.walls.touches.extend(accepted.paths.iter().cloned());
         let between = || {
-            let differing = index_check::differing(self, &request, &indexes);
+            let differing = index_check::differing(self, &request, &indexes, &written);
             (!differing.is_empty()).then_some(Notice::DiffersFromIndex(differing))
         };
         let looked = match self.protections.has(Protection::LookAfter) {

@@ -12,8 +12,10 @@ use text::cut::head_tail;
 use workspace::RelativePath;
 
 use crate::arguments::ArgumentSchema;
-use crate::exec::{self, CommandNetwork, CommandScope, NetworkRequest, recording_beside, report};
-use crate::tool::{CallScope, Tool, ToolScope};
+use crate::exec::{
+    self, ChangedFiles, CommandNetwork, CommandReport, CommandScope, NetworkRequest, recording_beside, report,
+};
+use crate::tool::{CallScope, Tool};
 
 /// What there is to know of such a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,7 +115,7 @@ impl CommandTool {
         if only_looks && commands.session.level() == Level::Full {
             let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
             let outcome = exec::looking(call, commands, run)?;
-            return self.result(scope, commands, (&outcome, &opened), None);
+            return self.result(call, commands, (&outcome, &opened), None);
         }
         let run = |signs_of_life| {
             run_with_input(&opened.session, Run { signs_of_life, ..run }, self.given(&input), call.cancel)
@@ -121,7 +123,7 @@ impl CommandTool {
         let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
         let mut outcome = outcome?;
         opened.correct(&mut outcome);
-        self.result(scope, commands, (&outcome, &opened), changed.told_changes())
+        self.result(call, commands, (&outcome, &opened), Some(&changed))
     }
 
     /// What it reads, and how long it may leave that unread: as long as it may run.
@@ -132,20 +134,20 @@ impl CommandTool {
     /// What it said, and which files it changed.
     fn result(
         &self,
-        scope: &ToolScope,
+        call: &CallScope<'_>,
         commands: &CommandScope,
         (outcome, opened): (&Outcome, &CommandNetwork),
-        changed: Option<String>,
+        changed: Option<&ChangedFiles>,
     ) -> Result<String, String> {
-        let files = changed.map(|changed| format!("\n[files]\n{changed}")).unwrap_or_default();
-        let notes = report::notes(outcome, &commands.report).map(|notes| format!("\n[notes]\n{notes}"));
-        let reached = opened.told().map(|told| format!("\n{told}")).unwrap_or_default();
-        let more = files.clone() + &notes.unwrap_or_default() + &reached;
-        let told = || report::told(scope, (outcome, None), &commands.report, None) + &files + &reached;
+        let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed);
+        let report = CommandReport { network: opened.told(), ..report };
+        let told = || call.tell(&report);
         let shown = |result: &str| {
+            call.brief.replace(report.brief_besides());
             // Secrets go before anything is cut.
-            let result = scope.masker.mask_entering(result).text;
-            head_tail(&result, report::SHOWN, "result").text.into_owned() + &more
+            let result = call.scope.masker.mask_entering(result).text;
+            let result = head_tail(&result, report::SHOWN, "result").text.into_owned();
+            [result].into_iter().chain(report.besides()).collect::<Vec<_>>().join("\n")
         };
         if outcome.ending != Ending::Exited(0) {
             return Err(told());

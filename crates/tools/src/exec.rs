@@ -47,6 +47,7 @@ use network::NetArgument;
 pub use network::{CommandEgress, CommandNetwork, NetworkRequest};
 pub use processes::{ProcessBounds, Processes};
 pub(crate) use programs::how_it_runs;
+pub(crate) use report::CommandReport;
 use touched_files::TouchedFiles;
 pub(crate) use watched_files::watched;
 
@@ -262,7 +263,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     // A command that sees every root read-only changes nothing.
     if call.plan_mode {
         let outcome = looking(call, commands, || run_to_end(&opened.session, run, call.cancel))?;
-        return Ok(report::told(scope, (&outcome, None), &commands.report, None));
+        return Ok(call.tell(&CommandReport::of(scope, (&outcome, None), &commands.report, None)));
     }
     let touched = TouchedFiles::read(scope, &arguments.touches);
     let touches = run.walls.touches.clone();
@@ -273,13 +274,9 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
             opened.correct(&mut outcome);
             // The model reads a new text of instructions once it was accepted.
             touched.difference().iter().for_each(|difference| call.changes.show(difference));
-            let told = report::told(
-                scope,
-                (&outcome, Some((&directory, &arguments.command))),
-                &commands.report,
-                Some(&changed),
-            );
-            Ok([Some(told), opened.told()].into_iter().flatten().collect::<Vec<_>>().join("\n"))
+            let ran = Some((&*directory, &*arguments.command));
+            let report = CommandReport::of(scope, (&outcome, ran), &commands.report, Some(&changed));
+            Ok(call.tell(&CommandReport { network: opened.told(), ..report }))
         }
         Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
     }

@@ -341,6 +341,7 @@ impl CheckedCall {
             plan_mode: self.plan_mode,
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
+            brief: RefCell::default(),
             background: RefCell::default(),
         };
         let run = || self.tool.run(&call, self.arguments.clone());

@@ -25,7 +25,7 @@ use workspace::{AllowedRoots, RelativePath, Root};
 
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
-use crate::exec::{ChangedFiles, CommandScope, how_it_runs};
+use crate::exec::{ChangedFiles, CommandReport, CommandScope, how_it_runs};
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
@@ -109,6 +109,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) from_outside: Cell<bool>,
     /// Pictures that it shows.
     pub(crate) pictures: RefCell<Vec<Picture>>,
+    /// What a person reads of it while its turn goes on, beside the first line of what it says.
+    pub(crate) brief: RefCell<Vec<String>>,
     /// What commands in the background had changed before the command of this call began.
     pub(crate) background: RefCell<Option<ChangedFiles>>,
 }
@@ -120,6 +122,12 @@ impl CallScope<'_> {
         if !digests.is_empty() && self.changes.knows_outside() && !self.changes.outside(digests).is_empty() {
             self.from_outside.set(true);
         }
+    }
+
+    /// The text that a command is told with, and in brief to a person.
+    pub(crate) fn tell(&self, report: &CommandReport<'_>) -> String {
+        self.brief.replace(report.brief(self.scope));
+        report.told(self.scope)
     }
 
     /// A command of a session runs, or one is looked at: they share `/tmp`, and what a tainted call leaves there or in a
@@ -144,6 +152,8 @@ impl CallScope<'_> {
 pub struct ToolOutput {
     pub status: ToolStatus,
     pub text: String,
+    /// What a person reads of it while the turn goes on, beside the first line of the text.
+    pub brief: Vec<String>,
     /// Pictures that belong to it, for models that take them.
     pub pictures: Vec<Picture>,
     /// The lowest trust of what it read.
@@ -153,7 +163,7 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A text alone.
     pub(crate) fn said(status: ToolStatus, text: impl Into<String>, trust: Trust) -> Self {
-        Self { status, text: text.into(), pictures: Vec::new(), trust }
+        Self { status, text: text.into(), brief: Vec::new(), pictures: Vec::new(), trust }
     }
 
     /// Why a call failed, as the model is told. It says nothing that was read.

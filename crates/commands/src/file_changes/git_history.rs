@@ -21,7 +21,7 @@ pub(super) fn moved(folder: &Path, began: Millis) -> Option<String> {
     let (from, to) = (&first.from, &moves.last()?.to);
     (from != to).then(|| {
         let [from, to] = [from, to].map(|commit| commit.as_deref().unwrap_or("no commit"));
-        format!("git's own history stays as it is: HEAD was at {from} when that turn began, and is at {to}")
+        format!("git's own history stays as it is: since the second in which that turn began HEAD went from {from} to {to}")
     })
 }
 

@@ -201,6 +201,6 @@ fn a_commit_that_stays_where_files_are_given_back_is_named() {
     let after = git(&["rev-parse", "HEAD"]);
     let back = say(&world, "/undo --files");
     let (before, after) = (&before[..7], &after[..7]);
-    let told = format!("HEAD was at {before} when that turn began, and is at {after}");
+    let told = format!("since the second in which that turn began HEAD went from {before} to {after}");
     assert!(back.err.contains(&told), "{back:?}");
 }

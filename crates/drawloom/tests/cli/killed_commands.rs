@@ -202,7 +202,7 @@ fn a_workspace_that_a_killed_command_closed_is_open_again() {
         child.kill().unwrap();
         child.wait().unwrap();
         let back: Run = command("/undo --files").output().unwrap().into();
-        assert!(back.err.contains("has its mode again: a command that was cut off set it to"), "{back:?}");
+        assert!(back.err.contains("has its mode again: a command set it to"), "{back:?}");
         assert_eq!(mode(), 0o755, "{back:?}");
         assert_eq!(listed(&project), before, "{back:?}");
         // What its owner closes then stays so.

@@ -80,6 +80,8 @@ fn the_table_says_why_and_plan_mode_and_taint_count() {
     let (_, planned) = tested(&world, &["write", WRITE, "--plan"]);
     assert_eq!(planned["decision"], "deny");
     assert!(planned["why"].as_str().unwrap().starts_with("plan mode is on"), "{planned}");
+    let within = format!(r#"{{"name":"write","arguments":{guide}}}"#);
+    assert_eq!(tested(&world, &["call_tool", &within]).1["why"], asked["why"], "by its own name");
     // An allow rule loosens neither.
     world.ok(&["policy", "allow", "write"]);
     assert_eq!(tested(&world, &["write", guide]).1["decision"], "ask");

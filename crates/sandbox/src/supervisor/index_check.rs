@@ -96,9 +96,14 @@ pub(super) fn stamp(index: &Path) -> Option<Stamp> {
     Some((metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
-/// Protected files that git has another text of than the folder, where the command changed what git has of them and was
-/// not to write them itself. Git is asked, behind the same walls, in roots that can only be read.
-pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &IndexStamps) -> Vec<PathBuf> {
+/// Protected files that git has another text of than the folder, where the command changed what git has of them; but those
+/// that it, or a tool beside it, was let write, as is `written`. Git is asked, behind the same walls, in roots that can only be read.
+pub(super) fn differing(
+    sandbox: &Sandbox,
+    request: &HelperRequest,
+    before: &IndexStamps,
+    written: &[PathBuf],
+) -> Vec<PathBuf> {
     let mut differing = Vec::new();
     for stamped in &before.0 {
         let head = GitHead::of(&stamped.working);
@@ -120,8 +125,7 @@ pub(super) fn differing(sandbox: &Sandbox, request: &HelperRequest, before: &Ind
             }
         }
     }
-    let touches = &request.walls.touches;
-    differing.retain(|path| !touches.iter().any(|touched| path.starts_with(touched)));
+    differing.retain(|path| !written.iter().any(|written| path.starts_with(written)));
     differing
 }
 

@@ -21,6 +21,24 @@ fn a_checkout_over_a_protected_file_is_named() {
     assert_eq!(world.text("root/n/CLAUDE.md").unwrap(), "two\n");
 }
 
+/// What a person once let a command write is no word on what another one has git keep of it.
+#[test]
+fn a_text_that_was_accepted_before_hides_no_other_text_of_git() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = World::new(User::Own);
+    repository(&world);
+    let mut walls = world.walls(Limits::default());
+    walls.touches = vec![world.path("root/n/CLAUDE.md")];
+    let written = world.run("echo two > n/CLAUDE.md", Level::Full, walls, &[]).unwrap();
+    assert_eq!((written.ending, written.notices), (Ending::Exited(0), Vec::new()));
+    let line = "cd n && git update-index --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),CLAUDE.md \
+        && git -c user.name=n -c user.email=n@example.com commit -q -m innocent";
+    let committed = outcome(&world, line);
+    assert_eq!(committed.notices, [Notice::DiffersFromIndex(vec![world.path("root/n/CLAUDE.md")])]);
+}
+
 #[test]
 fn a_checkout_in_a_linked_worktree_is_named() {
     if lacks(&["git"]) {

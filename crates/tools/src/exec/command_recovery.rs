@@ -78,7 +78,7 @@ fn give_mode_back(
     let until = checkpoints.lived_until(name)?;
     let closed = before.folder()?.give_mode_back(root, guard, until).ok()??;
     let root = root.display();
-    Some(format!("{root} has its mode again: a command that was cut off set it to {closed:03o}"))
+    Some(format!("{root} has its mode again: a command set it to {closed:03o}"))
 }
 
 /// Opens the root of a record: the very folder that it is of, where the record says which.

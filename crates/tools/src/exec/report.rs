@@ -16,44 +16,94 @@ use crate::tool::ToolScope;
 /// Characters of each output stream that are told.
 pub(crate) const SHOWN: usize = 20_000;
 
-/// How a command ended, what it printed, what it changed, and what there is to know besides. With the folder that it ran
-/// in and its line also which paths it would have to touch: it may be run so.
-pub(crate) fn told(
-    scope: &ToolScope,
-    (outcome, ran): (&Outcome, Option<(&Path, &str)>),
-    report: &LevelReport,
-    changed: Option<&ChangedFiles>,
-) -> String {
-    let seconds = outcome.duration.as_secs_f64();
-    let ended = match &outcome.ending {
-        // More time would bring no network.
-        Ending::TimedOut if outcome.notices.contains(&Notice::NetworkSeemsMissing) => {
-            "ended: its time was over while it seemed to wait for a network".to_owned()
-        }
-        other => ending(other),
-    };
-    let mut parts = vec![format!("{ended} ({seconds:.1} s, sandbox {})", outcome.level)];
-    let stream = |name: &str, output: &BoundedOutput| {
-        // Secrets go before anything is cut.
-        let text = masked(scope, output);
-        let shown = head_tail(text.trim_end_matches('\n'), SHOWN, name).text.into_owned();
-        (!shown.is_empty()).then(|| format!("[{name}]\n{shown}"))
-    };
-    parts.extend(stream("output", &outcome.standard));
-    parts.extend(stream("errors", &outcome.error));
-    let files = changed.and_then(ChangedFiles::told_changes);
-    parts.extend(files.map(|files| format!("[files]\n{files}")));
-    // A command that succeeded may print what others said.
-    let standard = if outcome.ending == Ending::Exited(0) { String::new() } else { outcome.standard.text() };
-    let printed = [standard, outcome.error.text()];
-    let held = ran.and_then(|ran| held::note(&scope.roots, ran, &printed));
-    let notes = notes(outcome, report);
-    let notes: Vec<String> =
-        [notes, missed_by_git(&scope.roots, outcome), held].into_iter().flatten().collect();
-    if !notes.is_empty() {
-        parts.push(format!("[notes]\n{}", notes.join("\n")));
+/// Last lines of what a failed command printed that a person reads; lines of its notes; files that it changed.
+const LAST: usize = 8;
+/// Last lines of what another command printed.
+const LAST_OF_GOOD: usize = 3;
+
+/// What is told of a command.
+pub(crate) struct CommandReport<'a> {
+    pub(crate) outcome: &'a Outcome,
+    /// Which files it changed, a line each.
+    pub(crate) files: Option<String>,
+    /// What there is to know besides.
+    pub(crate) notes: Vec<String>,
+    /// What became of its network, below a heading.
+    pub(crate) network: Option<String>,
+}
+
+impl<'a> CommandReport<'a> {
+    /// The report of a command. With the folder that it ran in and its line it tells also which paths it would have to touch:
+    /// it may be run so.
+    pub(crate) fn of(
+        scope: &ToolScope,
+        (outcome, ran): (&'a Outcome, Option<(&Path, &str)>),
+        level: &LevelReport,
+        changed: Option<&ChangedFiles>,
+    ) -> Self {
+        // A command that succeeded may print what others said.
+        let standard =
+            if outcome.ending == Ending::Exited(0) { String::new() } else { outcome.standard.text() };
+        let printed = [standard, outcome.error.text()];
+        let held = ran.and_then(|ran| held::note(&scope.roots, ran, &printed));
+        let notes = [notes(outcome, level), missed_by_git(&scope.roots, outcome), held];
+        let files = changed.and_then(ChangedFiles::told_changes);
+        Self { outcome, files, notes: notes.into_iter().flatten().collect(), network: None }
     }
-    parts.join("\n")
+
+    /// How it ended, what it printed, what it changed, and what there is to know besides.
+    pub(crate) fn told(&self, scope: &ToolScope) -> String {
+        let outcome = self.outcome;
+        let seconds = outcome.duration.as_secs_f64();
+        let ended = match &outcome.ending {
+            // More time would bring no network.
+            Ending::TimedOut if outcome.notices.contains(&Notice::NetworkSeemsMissing) => {
+                "ended: its time was over while it seemed to wait for a network".to_owned()
+            }
+            other => ending(other),
+        };
+        let mut parts = vec![format!("{ended} ({seconds:.1} s, sandbox {})", outcome.level)];
+        let stream = |name: &str, output: &BoundedOutput| {
+            // Secrets go before anything is cut.
+            let text = masked(scope, output);
+            let shown = head_tail(text.trim_end_matches('\n'), SHOWN, name).text.into_owned();
+            (!shown.is_empty()).then(|| format!("[{name}]\n{shown}"))
+        };
+        parts.extend(stream("output", &outcome.standard));
+        parts.extend(stream("errors", &outcome.error));
+        parts.extend(self.besides());
+        parts.join("\n")
+    }
+
+    /// What is told behind what it printed, each part below a heading.
+    pub(crate) fn besides(&self) -> impl Iterator<Item = String> + '_ {
+        let files = self.files.iter().map(|files| format!("[files]\n{files}"));
+        let notes = (!self.notes.is_empty()).then(|| format!("[notes]\n{}", self.notes.join("\n")));
+        files.chain(notes).chain(self.network.clone())
+    }
+
+    /// What a person reads of it while its turn goes on: the last lines that it printed, the files that it changed, and what
+    /// there is to know besides.
+    pub(crate) fn brief(&self, scope: &ToolScope) -> Vec<String> {
+        let printed = [&self.outcome.standard, &self.outcome.error].map(|output| masked(scope, output));
+        let printed: Vec<&str> = printed.iter().flat_map(|text| text.lines()).collect();
+        let last = if self.outcome.ending == Ending::Exited(0) { LAST_OF_GOOD } else { LAST };
+        let before = printed.len().saturating_sub(last);
+        let more = (before > 0).then(|| format!("[more before: {before} lines]"));
+        let printed = more.into_iter().chain(printed[before..].iter().map(|line| (*line).to_owned()));
+        printed.chain(self.brief_besides()).collect()
+    }
+
+    /// The part of [`Self::brief`] behind what it printed.
+    pub(crate) fn brief_besides(&self) -> Vec<String> {
+        let files: Vec<&str> = self.files.iter().flat_map(|files| files.lines()).collect();
+        let more = files.len().saturating_sub(LAST);
+        let more = (more > 0).then(|| format!("[more files: {more}; /diff shows them]"));
+        let notes = self.notes.iter().flat_map(|notes| notes.lines()).take(LAST);
+        let network = self.network.iter().flat_map(|network| network.lines().skip(1)).take(LAST);
+        let files = files.iter().copied().take(LAST).map(str::to_owned).chain(more);
+        files.chain(notes.chain(network).map(str::to_owned)).collect()
+    }
 }
 
 /// What there is to know besides, a line each; nothing where all is as it should be.

@@ -77,7 +77,9 @@ pub(super) fn running<A: DeserializeOwned>(
         };
         let text = bounded(call.scope.masker.mask_entering(&text).text.into_owned());
         let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
-        ToolOutput { status, text, pictures: call.pictures.take(), trust }
+        let mask = |line: String| call.scope.masker.mask_entering(&line).text.into_owned();
+        let brief = call.brief.take().into_iter().map(mask).collect();
+        ToolOutput { status, text, brief, pictures: call.pictures.take(), trust }
     }
 }
 

@@ -364,9 +364,9 @@ impl Turn<'_> {
         claim: Option<Claim>,
     ) -> Result<(), AgentError> {
         let Results { site, part_of, trust, answer, last: to } = *results;
-        let ToolOutput { status, text, pictures, trust: read } = output;
+        let ToolOutput { status, text, brief, pictures, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
-        let lines = result_lines(&asked.tool, &text, &difference);
+        let lines = result_lines(&text, &brief, &difference);
         let said = [Block::text(text)].into_iter().chain(pictures.iter().map(shown));
         let text = result(&asked.id, status, said.collect(), (author.clone(), trust));
         // Not removed before the node that shows them is there.

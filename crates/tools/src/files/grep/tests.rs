@@ -62,6 +62,7 @@ impl Tree {
             plan_mode: false,
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
+            brief: RefCell::default(),
             background: RefCell::default(),
         };
         let said = run_by(&call, &serde_json::from_value(asked.clone()).unwrap(), threads).unwrap();
