@@ -211,9 +211,7 @@ pub(super) fn tools(found: &ToolsShown, to: OutputStyle) -> String {
     if let Some(model) = &found.untaken {
         shown += &wrapped(&format!("no tools are sent: {} takes none", to.text(model)), "", to);
     } else if let Some(window) = found.small_window {
-        let why = format!(
-            "a window of {window} tokens (as its server says, or assumed) is too small for tools that are not named"
-        );
+        let why = format!("a window of {window} tokens is too small for tools that are not named");
         shown += &wrapped(&format!("not all tools are sent: {why}: {set} names some"), "", to);
     } else if found.tools.is_empty() {
         let why = match &found.advice {

@@ -1,6 +1,6 @@
 //! Lexer of command lines: operators, redirections and what else a line may hold; words are read in `words`.
 
-use crate::command_readers::reads_commands;
+use crate::command_readers::{reads_commands, takes_data};
 use crate::programs::is_program_variable;
 
 use super::documents::PendingDocument;
@@ -53,10 +53,12 @@ pub(crate) struct Lexer {
 
 impl Lexer {
     /// Reads a line that stands in another one at a depth, where a command that takes others from its input may hide
-    /// some: then a text that is the input of any may be commands, too.
+    /// some. A text that is the input of any may be commands, too, unless all are known to run none of it.
     pub(crate) fn read(line: &str, depth: usize, fed: bool) -> CommandLine {
         let mut line = Self::parse(line, depth, fed);
-        if line.commands.iter().any(|command| reads_commands(command, depth)) {
+        let is_data = line.documents.is_empty()
+            || line.commands.iter().all(|command| !command.fed || takes_data(command));
+        if !is_data || line.commands.iter().any(|command| reads_commands(command, depth)) {
             line.complete = false;
             for depth in depth + 1..=MAX_DEPTH {
                 for text in std::mem::take(&mut line.documents) {
