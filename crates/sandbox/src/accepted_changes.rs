@@ -12,7 +12,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -25,6 +25,11 @@ const FOLDER: &str = "accepted";
 const DIGEST: usize = 64;
 /// Beginning of the name of a record of changes that are being made.
 const BEING_MADE: &str = "being-made-";
+/// File whose lock is shared by tools that make such changes; a look at what commands did has it alone.
+const LOCK: &str = "lock";
+/// How long one waits for the other, and how often it asks.
+const WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
 /// Time after which no command runs any more that was running then.
 const OVER: Duration = Duration::from_secs(48 * 3600);
 /// How far the time of a file may be behind the clock.
@@ -135,6 +140,8 @@ pub struct AcceptedChanges {
     changes: Vec<AcceptedChange>,
     /// Record of them, which is locked.
     being_made: NamedTempFile,
+    /// What keeps looks out meanwhile: what is half made is like nothing that was accepted.
+    _unseen: Option<File>,
 }
 
 impl AcceptedChanges {
@@ -152,10 +159,13 @@ impl AcceptedChanges {
         remove_old(&folder, at)?;
         let change = |(path, state)| AcceptedChange { path, state, stamp: None, at };
         let changes: Vec<AcceptedChange> = changes.into_iter().map(change).collect();
+        // A command may run for hours.
+        let is_command = changes.iter().any(|change| change.state == AcceptedState::Any);
+        let unseen = if is_command { None } else { wait_for(&folder, File::try_lock_shared) };
         let mut being_made = NamedTempFile::with_prefix_in(BEING_MADE, &folder)?;
         being_made.as_file().lock()?;
         being_made.write_all(&serde_json::to_vec(&changes)?)?;
-        Ok(Self { folder, changes, being_made })
+        Ok(Self { folder, changes, being_made, _unseen: unseen })
     }
 
     /// Says that they were made: what stands as it was to counts from here on as long as nobody changes it.
@@ -174,6 +184,29 @@ impl AcceptedChanges {
         }
         drop(self.being_made);
         Ok(())
+    }
+}
+
+/// Keeps tools from making such changes as long as it is there, while what commands did is looked at. None where nobody ever
+/// made any, or one takes too long.
+pub(crate) fn hold(records: &Path) -> Option<File> {
+    let folder = records.join(FOLDER);
+    folder.is_dir().then(|| wait_for(&folder, File::try_lock)).flatten()
+}
+
+/// Waits for a lock on the file of it; none where that cannot be had in time.
+fn wait_for(folder: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> Option<File> {
+    let file = File::options().create(true).append(true).open(folder.join(LOCK)).ok()?;
+    let began = Instant::now();
+    loop {
+        match lock(&file) {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if began.elapsed() < WAIT => std::thread::sleep(PAUSE),
+            Err(error) => {
+                tracing::debug!(%error, "a look at commands and a change of files are not kept apart");
+                return None;
+            }
+        }
     }
 }
 
@@ -218,6 +251,8 @@ pub(crate) struct AcceptedPaths {
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Those of `paths` that were made since, and not long ago.
     pub(crate) meanwhile: BTreeSet<PathBuf>,
+    /// Paths that tools took away since, whatever stands there by now.
+    pub(crate) removed: BTreeSet<PathBuf>,
 }
 
 impl AcceptedPaths {
@@ -225,11 +260,22 @@ impl AcceptedPaths {
     pub(crate) fn since(records: &Path, since: SystemTime, counts: impl Fn(&Path) -> bool) -> Self {
         let folder = records.join(FOLDER);
         let made = records_in(&folder).filter_map(|record| read(&record));
-        let being_made = being_made_in(&folder).filter(|record| is_held(record));
-        let being_made = being_made.filter_map(|record| read::<Vec<AcceptedChange>>(&record)).flatten();
+        // Of a process that was killed, what it had made.
+        let counts_still = |is_held: bool, change: &AcceptedChange| {
+            is_held || matches!(change.state, AcceptedState::File { .. })
+        };
+        let being_made = being_made_in(&folder).filter_map(|record| {
+            let (is_held, changes) = (is_held(&record), read::<Vec<AcceptedChange>>(&record)?);
+            Some(changes.into_iter().filter(move |change| counts_still(is_held, change)))
+        });
+        let being_made = being_made.flatten();
         let mut found = Self::default();
         for change in made.chain(being_made) {
-            let is_late = change.state == AcceptedState::Absent && change.at < since;
+            let is_gone = change.state == AcceptedState::Absent;
+            let is_late = is_gone && change.at < since;
+            if is_gone && !is_late && counts(&change.path) {
+                found.removed.insert(change.path.clone());
+            }
             if is_late || !counts(&change.path) || !change.stands() {
                 continue;
             }
@@ -258,6 +304,7 @@ impl AcceptedPaths {
         self.paths.extend(other.paths.iter().cloned());
         self.folders.extend(other.folders.iter().cloned());
         self.meanwhile.extend(other.meanwhile.iter().cloned());
+        self.removed.extend(other.removed.iter().cloned());
     }
 }
 

@@ -44,6 +44,7 @@ use rustix::process::{
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid, waitpid,
 };
 
+use crate::accepted_changes;
 use crate::descriptors::{PassedDescriptors, receive_descriptors, send_descriptors};
 use crate::level::Level;
 use crate::look::LookBefore;
@@ -228,9 +229,11 @@ fn outer(
                 watch::watch_tree(request, control, (inner, &mut signs), protections)
             };
             drop(keep_alive);
-            if let Some((look, quarantine, began)) = look
+            if let Some((mut look, quarantine, began)) = look
                 && is_alone(control)
             {
+                look.open_folders();
+                let _held = request.walls.tracked_records.as_deref().and_then(accepted_changes::hold);
                 let accepted = look.running().accepted_since(began, &request.walls.touches);
                 look.after(&request.walls, (quarantine, accepted), || None);
             }

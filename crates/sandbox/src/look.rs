@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::accepted_changes::AcceptedPaths;
+use crate::accepted_changes::{AcceptedPaths, hold};
 use crate::level::Level;
 use crate::made_git_folders::MadeGitFolders;
 use crate::outcome::{Notice, SandboxError};
@@ -84,19 +84,27 @@ impl LookBefore {
         &self.running
     }
 
-    /// Gives back what was changed, moves away what is new and nobody accepted, and says so; `between` is asked for more between the two.
+    /// Opens folders again that a command closed to their owner: what is in them can be looked at.
+    pub(crate) fn open_folders(&mut self) {
+        let opened = self.roots.give_modes_back(&self.git_modes).into_iter().map(|(root, other)| {
+            let root = root.display();
+            Notice::Lacks(format!("{root} has its mode again: a command set it to {other:03o}"))
+        });
+        self.left_behind.extend(opened);
+    }
+
+    /// Gives back what was changed, moves away what is new and nobody accepted, and says so; `between` is asked for more
+    /// between the two.
     pub(crate) fn after(
         mut self,
         walls: &Walls,
         (quarantine, accepted): (&Path, AcceptedPaths),
         between: impl FnOnce() -> Option<Notice>,
     ) -> Vec<Notice> {
+        // What stands there by now is new.
+        self.held.paths.retain(|path| !accepted.removed.contains(path));
         let mut quarantine = Quarantine::new(quarantine).sparing(accepted);
         let mut notices = std::mem::take(&mut self.left_behind);
-        notices.extend(self.roots.give_modes_back(&self.git_modes).into_iter().map(|(root, other)| {
-            let root = root.display();
-            Notice::Lacks(format!("{root} has its mode again: a command set it to {other:03o}"))
-        }));
         notices.extend(self.snapshot.restore(walls, &self.roots, &mut quarantine));
         let after = ProtectedPaths::of(walls);
         // Before git is asked, which would wait at a pipe in place of its index.
@@ -127,6 +135,7 @@ fn look_after_killed(
     roots: &RootFolders,
     quarantine: &Path,
 ) -> Result<Vec<Notice>, SandboxError> {
+    let _held = walls.tracked_records.as_deref().and_then(hold);
     let left = running.left_behind().map_err(|(path, error)| SandboxError::Path {
         path,
         problem: format!(

@@ -41,7 +41,7 @@ use workspace::protected::{NotTouchable, check_touch};
 use workspace::{RelativePath, never_touched};
 
 use crate::HELPER_ARGUMENT;
-use crate::accepted_changes::{AcceptedChanges, AcceptedState};
+use crate::accepted_changes::{self, AcceptedChanges, AcceptedState};
 use crate::caches::{CacheLayers, CachePlace, CacheState};
 use crate::descriptors::{PassedDescriptors, SessionNamespaces, receive_descriptors, send_descriptors};
 use crate::level::{Level, LevelReport};
@@ -276,6 +276,8 @@ impl Sandbox {
         let end = conversation.until_its_end(until);
         let duration = started.elapsed();
         // Whatever became of the helper, what the command did is looked at.
+        look.open_folders();
+        let held = request.walls.tracked_records.as_deref().and_then(accepted_changes::hold);
         let accepted = look.running().accepted_since(began, &request.walls.touches);
         let written: Vec<PathBuf> =
             request.walls.touches.iter().chain(&accepted.meanwhile).cloned().collect();
@@ -288,6 +290,7 @@ impl Sandbox {
             true => look.after(&request.walls, (&run.quarantine, accepted), between),
             false => Vec::new(),
         };
+        drop(held);
         if let Some(Err(error)) = touched.map(AcceptedChanges::finish) {
             tracing::warn!(%error, "what a command made by its touches may be taken for that of another one");
         }

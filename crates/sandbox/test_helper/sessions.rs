@@ -42,6 +42,8 @@ enum Action {
     Finish,
     /// A file that a person lets a tool write meanwhile.
     Accept(String, String),
+    /// A file that a person lets a tool take away meanwhile.
+    Remove(String),
     /// A file that somebody writes meanwhile, outside of all walls.
     Write(String, String),
     End,
@@ -161,6 +163,14 @@ async fn act(
             let accepted = AcceptedChanges::begin(records, [(path.clone(), state)]).expect("a record");
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, text).expect("a file");
+            accepted.finish().expect("a record");
+        }
+        Action::Remove(path) => {
+            let records = run.walls.tracked_records.as_deref().expect("records");
+            let path = run.directory.join(path);
+            let removed = [(path.clone(), AcceptedState::Absent)];
+            let accepted = AcceptedChanges::begin(records, removed).expect("a record");
+            std::fs::remove_file(path).expect("a file");
             accepted.finish().expect("a record");
         }
         Action::Write(path, text) => std::fs::write(run.directory.join(path), text).expect("a file"),

@@ -233,6 +233,26 @@ fn what_a_person_accepted_while_a_command_ran_stays() {
     }
 }
 
+/// What a person took away is no file of theirs that a command may put there again.
+#[test]
+fn what_a_command_puts_where_a_tool_took_a_file_away_is_moved_away() {
+    for level in [Level::Full, Level::Partial] {
+        let world = World::new(User::Own);
+        let given = follow(
+            &world,
+            level,
+            &json!([
+                background(0, "echo on; read line; echo evil > AGENTS.md", "on"),
+                step(1, "remove", json!("AGENTS.md")),
+                step(0, "", "close_input"),
+                step(0, "", "finish"),
+            ]),
+        );
+        assert_ne!(world.text("root/AGENTS.md").as_deref(), Some("evil\n"), "{level}: {given:?}");
+        assert!(given[3].notices.contains("AGENTS.md"), "{level}: {given:?}");
+    }
+}
+
 /// The command has the accepted text, and gives the file that text again, or other rights, or another name.
 #[test]
 fn what_a_command_does_to_an_accepted_file_is_found() {
