@@ -249,7 +249,7 @@ pub(crate) struct AcceptedPaths {
     pub(crate) paths: BTreeSet<PathBuf>,
     /// Folders alone.
     pub(crate) folders: BTreeSet<PathBuf>,
-    /// Those of `paths` that were made since, and not long ago.
+    /// The part of `paths` that was made since, and not long ago.
     pub(crate) meanwhile: BTreeSet<PathBuf>,
     /// Paths that tools took away since, whatever stands there by now.
     pub(crate) removed: BTreeSet<PathBuf>,

@@ -9,8 +9,8 @@ use store::{FileChangeId, FileState};
 use text::terminal::one_line;
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{
-    FileError, FileId, FileKind, FileProblem, FileStamp, LinkPolicy, ProtectedPlaces, RelativePath, Root,
-    StoreGuard,
+    FileError, FileId, FileKind, FileProblem, FileStamp, LinkPolicy, OwnerAccess, ProtectedPlaces,
+    RelativePath, Root, StoreGuard,
 };
 
 use super::path_changes::{PathChange, PathPlace};
@@ -105,6 +105,12 @@ impl Disk {
             let coming = paths.iter().filter(|path| path.root == *root);
             let coming: Vec<RelativePath> = coming.filter_map(|path| relative(&path.path).ok()).collect();
             let opened = self.root(root).ok()?;
+            // Folders that a command closed to their owner can be looked into all the same.
+            let closed = paths.iter().filter(|path| path.root == *root && path.after.is_folder());
+            let closed =
+                closed.filter_map(|path| relative(&path.path).ok()).chain(relative(Path::new(".git")).ok());
+            let _access: Vec<OwnerAccess> =
+                closed.flat_map(|folder| opened.owner_access_within(&folder)).collect();
             let coming: Vec<&RelativePath> = coming.iter().collect();
             Some((root.clone(), ProtectedPlaces::beneath(&opened, &coming, &[])))
         });

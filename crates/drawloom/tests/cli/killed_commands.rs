@@ -212,6 +212,36 @@ fn a_workspace_that_a_killed_command_closed_is_open_again() {
     }
 }
 
+/// Whether git takes a path for something that it runs is told there, too.
+#[test]
+fn what_a_killed_command_changed_comes_back_where_it_closed_a_folder() {
+    for closed in ["sub", ".git"] {
+        let command = format!("rm lib.rs sub/c; chmod 000 {closed}; echo > made; sleep 300");
+        let world = world(&[calls(&json!([exec(&command)]))]);
+        let project = world.path("project");
+        for (path, text) in
+            [("lib.rs", "ours\n"), ("sub/c", "ours\n"), (".git/HEAD", "ref: refs/heads/main\n")]
+        {
+            fs::create_dir_all(project.join(path).parent().unwrap()).unwrap();
+            fs::write(project.join(path), text).unwrap();
+        }
+        give_to_user(&world);
+        let mut child = user_command(&world, &["chat", "-m", "Do it."]).spawn().unwrap();
+        wait_until("the command does not run", || project.join("made").exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let back: Run = user_command(&world, &["chat", "-m", "/undo --files"]).output().unwrap().into();
+        for path in ["lib.rs", "sub/c"] {
+            assert_eq!(
+                fs::read_to_string(project.join(path)).ok().as_deref(),
+                Some("ours\n"),
+                "{closed}: {back:?}"
+            );
+        }
+        assert!(!project.join("made").exists(), "{closed}: {back:?}");
+    }
+}
+
 #[test]
 fn a_record_of_a_killed_command_that_cannot_be_read_is_said_and_ends() {
     let world = world(&[calls(&json!([exec("echo agent > a; sleep 300")]))]);
