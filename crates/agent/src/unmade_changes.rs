@@ -120,7 +120,8 @@ impl Reach {
     }
 
     /// Gives back what stands as a change made it, where its call was cut off among its changes and `is_whole`: made whole
-    /// or not at all. They are made in order: where the last one stands, all were made, and somebody took back what does not. Returns the changes that are not made with it.
+    /// or not at all. They are made in order: where the last one stands, all were made, and somebody took back what does not.
+    /// Returns the changes that are not made with it.
     fn end(
         &self,
         changes: Vec<(FileChange, Made)>,

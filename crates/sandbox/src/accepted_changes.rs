@@ -259,18 +259,22 @@ impl AcceptedPaths {
     /// Of those that count, all that stand so; what is gone only where that was since a time: who looked later saw it gone.
     pub(crate) fn since(records: &Path, since: SystemTime, counts: impl Fn(&Path) -> bool) -> Self {
         let folder = records.join(FOLDER);
-        let made = records_in(&folder).filter_map(|record| read(&record));
-        // Of a process that was killed, what it had made.
-        let counts_still = |is_held: bool, change: &AcceptedChange| {
-            is_held || matches!(change.state, AcceptedState::File { .. })
+        let made: Vec<AcceptedChange> = records_in(&folder).filter_map(|record| read(&record)).collect();
+        // Of a process that was killed, what it had made and no tool changed later.
+        let counts_still = |change: &AcceptedChange| {
+            let is_later = |other: &AcceptedChange| other.path == change.path && other.at >= change.at;
+            matches!(change.state, AcceptedState::File { .. }) && !made.iter().any(is_later)
         };
-        let being_made = being_made_in(&folder).filter_map(|record| {
-            let (is_held, changes) = (is_held(&record), read::<Vec<AcceptedChange>>(&record)?);
-            Some(changes.into_iter().filter(move |change| counts_still(is_held, change)))
-        });
-        let being_made = being_made.flatten();
+        let mut being_made = Vec::new();
+        for record in being_made_in(&folder) {
+            let mut changes: Vec<AcceptedChange> = read(&record).unwrap_or_default();
+            if !is_held(&record) {
+                changes.retain(counts_still);
+            }
+            being_made.extend(changes);
+        }
         let mut found = Self::default();
-        for change in made.chain(being_made) {
+        for change in made.into_iter().chain(being_made) {
             let is_gone = change.state == AcceptedState::Absent;
             let is_late = is_gone && change.at < since;
             if is_gone && !is_late && counts(&change.path) {

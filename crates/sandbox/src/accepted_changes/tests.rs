@@ -94,6 +94,22 @@ fn a_path_that_was_taken_back_counts_as_gone_for_those_alone_that_saw_what_was_t
     assert!(!at.is_accepted());
 }
 
+/// Of a process that was killed before it said that it had made a file, the record is left, and nobody holds it.
+#[test]
+fn what_a_killed_process_made_counts_until_a_tool_takes_it_back() {
+    let at = Fixture::new();
+    let being_made = at.begin(ours());
+    fs::write(&at.file, "ours").unwrap();
+    fs::copy(being_made.being_made.path(), at.temp.path().join(FOLDER).join("being-made-killed")).unwrap();
+    drop(being_made);
+    assert!(at.is_accepted());
+    let being_made = at.begin(AcceptedState::Absent);
+    fs::remove_file(&at.file).unwrap();
+    being_made.finish().unwrap();
+    fs::write(&at.file, "ours").unwrap();
+    assert!(!at.is_accepted(), "a command may have put it there again");
+}
+
 #[test]
 fn what_a_command_made_by_its_touches_counts_path_by_path_once_it_ended() {
     let at = Fixture::new();
