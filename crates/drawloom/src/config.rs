@@ -25,6 +25,5 @@ pub(crate) use commands::{default_model, problems, run, unusable_model};
 pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;
-pub(crate) use policy::known_rules;
 pub(crate) use sections::{Config, Level, ModelSection, Provider, loose_key};
 pub(crate) use set::set;

@@ -22,8 +22,8 @@ use text::bytes::size;
 use text::terminal::visible;
 use workspace::StoreGuard;
 
+use crate::config::Config;
 use crate::config::rules::ConfigRules;
-use crate::config::{Config, known_rules};
 use crate::context_windows::ContextWindows;
 use crate::embedded::{self, Embedded};
 use crate::models::ConfiguredModels;
@@ -402,8 +402,8 @@ fn start(home: &Home, name: &'static str, clock: &Clock) -> Result<Instance, Com
 
 /// The rules on calls of tools. One that says nothing is refused: what it was to deny would be allowed.
 fn policy_of(config: &Config) -> Result<Policy, CommandError> {
-    let rules = known_rules(&config.policy.rules, config.tools.keys());
-    rules.map_err(|why| CommandError::usage(why, "correct [[policy.rules]] in config.toml"))
+    let rules = Policy::new(config.policy.rules.clone());
+    rules.map_err(|why| CommandError::usage(why.to_string(), "correct [[policy.rules]] in config.toml"))
 }
 
 /// What the tools of the web reach.

@@ -15,9 +15,9 @@ use workspace::{FileArgument, StoreGuard};
 use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::{normal, segments};
-use super::policy::futile_rules;
+use super::policy::idle_rules;
 use super::set::{set, unknown, unset, unset_section, unset_unknown};
-use super::{Config, file, keys, known_rules};
+use super::{Config, file, keys};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::terminal::hidden_line;
@@ -329,13 +329,10 @@ pub(crate) fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, Comm
             let read = commands::read_system_file(home, &StoreGuard::new(), name, file);
             problems.extend(read.err().map(|error| error.message));
         }
-        let rules = known_rules(&agent.policy, config.tools.keys());
-        problems.extend(rules.err().map(|why| format!("agents.{name}.policy: {why}")));
         problems.extend(agent.check().err().map(|why| format!("agents.{name}.{why}")));
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
-    problems.extend(known_rules(&config.policy.rules, config.tools.keys()).err());
-    problems.extend(futile_rules(&config));
+    problems.extend(idle_rules(&config));
     problems.extend(caches_problem(&config.exec.caches, home));
     let toolchains = config.exec.toolchains.as_deref().unwrap_or_default();
     problems.extend(commands::walls::toolchains_problem(toolchains, home));

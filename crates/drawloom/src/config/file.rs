@@ -5,13 +5,11 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use ::policy::PolicyRule;
 use commands::CommandError;
 pub(crate) use store::home::{CONFIG, KEYS};
 use text::terminal::one_line;
 use toml::{Table, Value};
 
-use super::policy::{configured_tools, holds_rules, known_rules};
 use super::{fitting, keys};
 
 /// A longer file is not read, in bytes.
@@ -170,13 +168,8 @@ pub(crate) fn parse(place: &str, text: &str, secrets: SecretRule) -> ParsedFile 
     };
     let mut leaves = Vec::new();
     flatten("", table, &mut leaves);
-    let configured = configured_tools(leaves.iter().map(|(path, _)| path));
     for (path, value) in leaves {
-        let judged = judge(&path, &value, secrets).and_then(|()| match holds_rules(&path) {
-            true => about_tools(&path, &value, &configured),
-            false => Ok(()),
-        });
-        match judged {
+        match judge(&path, &value, secrets) {
             Ok(()) => held.values.push((path, value)),
             // A section has one problem, and not one a key.
             Err((what, _)) if held.problems.iter().any(|other| other.what == what) => {}
@@ -202,14 +195,6 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
             value => leaves.push((path, value)),
         }
     }
-}
-
-/// Refuses rules about tools that there are not.
-fn about_tools(path: &str, value: &Value, configured: &[String]) -> Result<(), (String, String)> {
-    // They fit: that was judged before.
-    let rules: Vec<PolicyRule> = value.clone().try_into().unwrap_or_default();
-    let known = known_rules(&rules, configured.iter());
-    known.map(drop).map_err(|why| (format!("{} does not fit", one_line(path)), why))
 }
 
 fn judge(path: &str, value: &Value, secrets: SecretRule) -> Result<(), (String, String)> {

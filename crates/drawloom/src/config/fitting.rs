@@ -1,11 +1,13 @@
 //! Values that fit the kind of their key and are refused all the same: they would have no effect, or break what reads them.
 
+use ::policy::Policy;
 use commands::settings::ConfiguredTool;
 use egress::HostPort;
 use text::terminal::one_line;
 use toml::Value;
 
 use super::keys::Key;
+use super::kind::Kind;
 use super::path::segments;
 
 /// What is wrong with a value, and what to do about it.
@@ -15,6 +17,11 @@ type Misfit = (String, String);
 pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> {
     // The value is not repeated: it may be a key in the wrong place.
     key.kind.check(value).map_err(|wanted| misfit(path, &format!("it takes {wanted}")))?;
+    if matches!(key.kind, Kind::Rules) {
+        // They fit: that was judged above.
+        let rules = Policy::new(value.clone().try_into().unwrap_or_default());
+        return rules.map(drop).map_err(|why| misfit(path, &why.to_string()));
+    }
     if let [section, name, _] = &segments(path)[..]
         && section == "tools"
         && commands::is_tool(name)

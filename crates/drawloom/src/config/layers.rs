@@ -14,7 +14,7 @@ use super::fitting;
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::{configured_tools, futile_rules};
+use super::policy::{configured_tools, idle_rules};
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -157,7 +157,7 @@ impl Layers {
             };
             note(&format!("{problem}{refused}"));
         }
-        futile_rules(&config).iter().for_each(|futile| note(futile));
+        idle_rules(&config).iter().for_each(|idle| note(idle));
         Ok(config)
     }
 

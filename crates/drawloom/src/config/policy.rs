@@ -1,12 +1,14 @@
 //! `[policy]`: the owner's rules on calls of tools.
 
-use ::policy::{Pattern, Policy, PolicyRule};
+use ::policy::{Pattern, PolicyRule};
+use commands::shell::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use text::terminal::one_line;
 
 use super::Config;
+use super::file::CONFIG;
 use super::keys;
 use super::kind::Kind;
 use super::path::{join, segments};
@@ -32,39 +34,41 @@ pub(super) fn holds_rules(path: &str) -> bool {
     keys::find(path).is_some_and(|key| matches!(key.kind, Kind::Rules))
 }
 
-/// The rules, each about something there is: a tool of the program, or one of `configured`.
-///
-/// # Errors
-/// One is about nothing: what it was to deny would be allowed.
-pub(crate) fn known_rules<'s>(
-    rules: &[PolicyRule],
+/// The first pattern of a rule, or exception to it, that names a tool that is neither one of the program nor one of
+/// `configured`, and why that is none.
+pub(super) fn names_no_tool<'r, 's>(
+    rule: &'r PolicyRule,
     configured: impl Iterator<Item = &'s String>,
-) -> Result<Policy, String> {
+) -> Option<(&'r Pattern, String)> {
     let known = commands::tool_names(configured);
-    for (rule, number) in rules.iter().zip(1..) {
-        for pattern in rule.tool.iter().chain(&rule.unless) {
-            if let Pattern::Tool { server: None, name, .. } = pattern
-                && !known.contains(name)
-            {
-                let there = known.join(", ");
-                return Err(format!(
-                    "policy rule {number} names {name}: there is no such tool; there are {there}"
-                ));
-            }
+    rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
+        Pattern::Tool { server: None, name, .. } if !known.contains(name) => {
+            Some((pattern, format!("there is no such tool as {name}; there are {}", known.join(", "))))
         }
-    }
-    Policy::new(rules.to_vec()).map_err(|error| error.to_string())
+        _ => None,
+    })
 }
 
-/// What is said of rules that allow nothing.
-pub(super) fn futile_rules(config: &Config) -> Vec<String> {
-    let of_agents = config.agents.iter().map(|(name, agent)| (rules_key(Some(name)), &agent.policy));
-    let all = std::iter::once((rules_key(None), &config.policy.rules)).chain(of_agents);
-    let numbered = all.flat_map(|(key, rules)| rules.iter().zip(1..).map(move |rule| (key.clone(), rule)));
-    let futile = |(key, (rule, number)): (String, (&PolicyRule, usize))| {
-        rule.futile().map(|why| one_line(&format!("{key}, rule {number}: {why}")).into_owned())
+/// What is said of rules that are about nothing: of one that allows nothing, and of one that names a tool that is gone,
+/// by which nothing is called that it could deny or allow.
+pub(super) fn idle_rules(config: &Config) -> Vec<String> {
+    let of_agents = config.agents.iter().map(|(name, agent)| (Some(name.as_str()), &agent.policy));
+    let all = std::iter::once((None, &config.policy.rules)).chain(of_agents);
+    let numbered = all.flat_map(|(agent, rules)| rules.iter().zip(1..).map(move |rule| (agent, rule)));
+    let idle = |(agent, (rule, number)): (Option<&str>, (&PolicyRule, usize))| {
+        let gone = names_no_tool(rule, config.tools.keys()).map(|(pattern, _)| {
+            let way_on = if rule.tool.contains(pattern) {
+                let of = agent.map(|name| format!(" --agent {}", quoted(name))).unwrap_or_default();
+                format!("`drawloom policy remove {}{of}` takes it out", quoted(&pattern.to_string()))
+            } else {
+                format!("take it out of `unless` in {CONFIG}")
+            };
+            format!("`{pattern}` names a tool that there is not; {way_on}")
+        });
+        let why = rule.futile().or(gone)?;
+        Some(one_line(&format!("{}, rule {number}: {why}", rules_key(agent))).into_owned())
     };
-    numbered.filter_map(futile).collect()
+    numbered.filter_map(idle).collect()
 }
 
 /// The names of the tools that keys define, as `tools.NAME.command`.

@@ -17,7 +17,7 @@ use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
 use super::path::segments;
-use super::policy::{configured_tools, known_rules, rules_key};
+use super::policy::{names_no_tool, rules_key};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
@@ -59,8 +59,8 @@ impl ConfigRules {
         }
         let config = layers.lenient().map_err(|error| error.message)?;
         let of_agent = config.agents.get(agent).map(|agent| agent.policy.clone()).unwrap_or_default();
-        let rules = known_rules(&config.policy.rules, config.tools.keys())?;
-        rules.for_agent(agent, of_agent).map(Arc::new).map_err(|error| error.to_string())
+        let rules = Policy::new(config.policy.rules).and_then(|rules| rules.for_agent(agent, of_agent));
+        rules.map(Arc::new).map_err(|error| error.to_string())
     }
 }
 
@@ -175,9 +175,10 @@ fn add(
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
     let key = &*rules_key(agent);
-    let alone = known_rules(std::slice::from_ref(rule), layers.tools().iter());
-    let alone = alone.and_then(|_| rule.futile().map_or(Ok(()), Err));
-    alone.map_err(|why| CommandError::usage(format!("{rule}: {why}"), "nothing was written"))?;
+    let no_tool = names_no_tool(rule, layers.tools().iter()).map(|(_, why)| why);
+    if let Some(why) = no_tool.or_else(|| rule.futile()) {
+        return Err(CommandError::usage(format!("{rule}: {why}"), "nothing was written"));
+    }
     let home = home(key, paths, layers)?;
     let (policy, is_new) = rewrite(home.root(), (CONFIG, SecretRule::Refused), |old| {
         changed(old, key, |written, rules| {
@@ -340,13 +341,12 @@ fn read(text: &str, key: &str) -> Result<Policy, CommandError> {
     if let Some(wrong) = parsed.problems.iter().find(about_rules) {
         return Err(wrong.error());
     }
-    let configured = configured_tools(parsed.values.iter().map(|(path, _)| path));
     let value = parsed.values.into_iter().find(|(path, _)| path == key).map(|(_, value)| value);
     let rules = value.map_or(Ok(Vec::new()), toml::Value::try_into);
     let unread = |why: String| CommandError::new("config", 2, why, "`drawloom policy list` shows the rules");
     let rules: Vec<PolicyRule> =
         rules.map_err(|error: toml::de::Error| unread(error.message().to_owned()))?;
-    known_rules(&rules, configured.iter()).map_err(unread)
+    Policy::new(rules).map_err(|error| unread(error.to_string()))
 }
 
 /// A rule as a table of the file.
@@ -419,8 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_would_be_about_nothing_is_not_written() {
-        assert!(added("", "wirte", Decision::Deny).unwrap_err().contains("policy.rules does not fit"));
+    fn a_rule_is_not_written_beside_one_without_a_pattern() {
         let broken = "[[policy.rules]]\ndecision = \"deny\"\n";
         assert!(added(broken, "write", Decision::Deny).unwrap_err().contains("policy.rules"));
     }

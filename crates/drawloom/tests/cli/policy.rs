@@ -155,6 +155,34 @@ fn an_allow_rule_that_allows_nothing_is_a_notice_and_breaks_no_command() {
 }
 
 #[test]
+fn a_rule_about_a_tool_that_is_gone_is_named_with_the_command_that_takes_it_out() {
+    let world = world();
+    let (config, tool) =
+        (world.home().join("config.toml"), "[tools.words]\ncommand = \"wc -w\"\ndescription = \"Counts.\"\n");
+    fs::write(&config, tool).unwrap();
+    world.ok(&["policy", "ask", "write"]);
+    world.ok(&["policy", "deny", "words"]);
+    world.ok(&["config", "unset", "tools.words"]);
+    let told = "policy.rules, rule 2: `words` names a tool that there is not; \
+                `drawloom policy remove words` takes it out";
+    for arguments in [
+        &["policy", "list"][..],
+        &["policy", "test", "write", WRITE],
+        &["--model", "script:echo", "chat", "-m", "Hi."],
+    ] {
+        let out = world.run(arguments);
+        assert_eq!((out.code, out.err.matches(told).count()), (Some(0), 1), "{arguments:?}: {out:?}");
+    }
+    assert!(world.ok(&["policy", "list"]).contains("2  deny words"));
+    let refused = world.run(&["policy", "deny", "wrods"]);
+    let why = "deny wrods: there is no such tool as wrods; there are ";
+    assert!(refused.code == Some(2) && refused.err.contains(why), "{refused:?}");
+    let removed = world.run(&["policy", "remove", "words"]);
+    assert!(removed.out.starts_with("deny words: removed from"), "{removed:?}");
+    assert!(!world.run(&["policy", "list"]).err.contains("words"));
+}
+
+#[test]
 fn a_stronger_rule_is_named_and_one_that_is_there_is_not_written_twice() {
     let world = world();
     world.ok(&["policy", "deny", "write"]);
