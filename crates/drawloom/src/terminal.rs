@@ -10,12 +10,12 @@ mod hidden;
 mod input;
 mod mode;
 pub(crate) mod owner_program;
+mod questions;
 mod size;
 mod status_area;
 mod thoughts;
 mod wait_line;
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd as _;
@@ -23,17 +23,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent::event::AskedQuestion;
-use agent::questions::{ALWAYS, QuestionId, parts};
-use asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
-use commands::frontend::{Frontend, TypedAnswer, approve_command};
+use asking::{YES_OR_NO, ask, is_yes, typed};
+use commands::frontend::Frontend;
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
 pub(crate) use mode::{SignalKeys, TerminalMode, has_job_control, mark_pastes, send_signal, stop_process};
+pub(crate) use questions::QuestionCommand;
+use questions::Questions;
 pub(crate) use size::{can_redraw, columns, is_dumb};
 use status_area::{StatusArea, TakenLine};
 use text::terminal::{VisibleStream, explicit, one_line};
 use thoughts::ThinkingRenderer;
+use tokio::sync::mpsc;
 use wait_line::{WaitLine, WaitStage};
 
 use crate::cells::cut_end;
@@ -73,30 +74,9 @@ pub(crate) struct Terminal {
     /// Held while a question is asked.
     asking: Mutex<()>,
     questions: Mutex<Questions>,
+    /// Takes the commands that are typed at a question; nobody does between two turns.
+    commands: Mutex<Option<mpsc::Sender<QuestionCommand>>>,
     pub(crate) input_wait: InputWait,
-}
-
-/// Questions of work, as far as they are asked here.
-#[derive(Default)]
-struct Questions {
-    /// The one at the terminal.
-    open: Option<QuestionId>,
-    answered: HashSet<QuestionId>,
-}
-
-impl Questions {
-    /// A question is about to be asked, unless it has an answer.
-    fn begin(&mut self, question: QuestionId) -> bool {
-        let is_open = !self.answered.contains(&question);
-        self.open = is_open.then_some(question);
-        is_open
-    }
-
-    /// A question has an answer. Whether it is being asked.
-    fn end(&mut self, question: QuestionId) -> bool {
-        self.answered.insert(question);
-        self.open.take_if(|open| *open == question).is_some()
-    }
 }
 
 /// What is being shown while it is written.
@@ -135,6 +115,7 @@ impl Terminal {
             below,
             asking: Mutex::default(),
             questions: Mutex::default(),
+            commands: Mutex::default(),
             input_wait: InputWait::default(),
         }
     }
@@ -245,40 +226,6 @@ impl Terminal {
         Some(is_yes(&ask(&terminal, (question, YES_OR_NO), is_over).ok()??))
     }
 
-    /// What is answered to a question of work: what is neither yes nor no is asked again. None where nobody answers,
-    /// or once it need not be asked any more.
-    fn typed_answer(
-        &self,
-        question: &AskedQuestion,
-        names: &dyn Fn(&str) -> bool,
-        is_over: &dyn Fn() -> bool,
-    ) -> Option<TypedAnswer> {
-        self.end_line();
-        let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
-        let _modes = TerminalMode::lines(&terminal);
-        let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
-        let choices = choices(&question.answers);
-        let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
-        loop {
-            let answer = answer_of(&line, &question.answers, names);
-            let again = match answer {
-                // It stays, and slips more easily from a finger than a command.
-                Some(TypedAnswer { word: Some(ALWAYS), .. }) => {
-                    let sure = ask(&terminal, ("write that rule to the configuration?", YES_OR_NO), is_over);
-                    if is_yes(&sure.ok()??) {
-                        return answer;
-                    }
-                    format!("the rule is not written; answer {choices}")
-                }
-                Some(answer) => return Some(answer),
-                None if choices == YES_OR_NO => format!("answer y or n {choices}"),
-                None => format!("answer {choices}"),
-            };
-            (&terminal).write_all(again.as_bytes()).ok()?;
-            line = typed(&terminal, is_over).ok()??;
-        }
-    }
-
     /// Shows rows with numbers and asks for one. Returns its index, the first if only Enter was pressed or the terminal
     /// went away, and a line that was no number: it is for whoever reads lines next.
     pub(crate) fn choose(&self, rows: &[Numbered], is_over: &dyn Fn() -> bool) -> (usize, Option<String>) {
@@ -312,10 +259,6 @@ impl Terminal {
                 }
             }
         }
-    }
-
-    fn questions(&self) -> MutexGuard<'_, Questions> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A line was typed while text was shown: the cursor stands at the beginning of the next.

@@ -8,21 +8,31 @@ use commands::chat::{Conversation, Steering, SteeringOutcome};
 use commands::slash::{Input, SlashOutcome, parse};
 use commands::{Asker, CommandError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
 
 use super::ending::{self, Endings};
 use super::typeahead::{TypeAheadReader, TypedAhead};
 use super::{Flow, Repl, unsent};
 use crate::output::to_stderr;
-use crate::terminal::has_job_control;
+use crate::terminal::{QuestionCommand, has_job_control};
 
-/// What a command that was typed shows, with its line.
-type Shown = (String, Result<SlashOutcome, CommandError>);
+/// What a command that was typed shows.
+struct Shown {
+    line: String,
+    /// Whether the line stands at the terminal already.
+    is_echoed: bool,
+    outcome: Result<SlashOutcome, CommandError>,
+    /// The question it was typed at, which waits for it.
+    question: Option<oneshot::Sender<()>>,
+}
 
 /// The terminal while a turn runs.
 pub(super) struct TurnInputReader<'a> {
     repl: &'a Repl<'a>,
     steering: Steering,
     ahead: TypeAheadReader,
+    /// Commands that are typed at a question.
+    commands: mpsc::Receiver<QuestionCommand>,
     interrupts: Signal,
     suspensions: Signal,
     endings: &'a mut Endings,
@@ -57,12 +67,14 @@ impl<'a> TurnInputReader<'a> {
         let suspensions = heard(ending::terminal_stop())?;
         let (person, begun) = (Arc::clone(&repl.person), repl.begun.take());
         let ahead = TypeAheadReader::of_terminal(person, repl.output, begun, repl.longest_paste());
+        let commands = repl.person.question_commands();
         let (is_full, is_stopped, flow) = (false, false, Flow::GoesOn);
         let (sent, failures, shows) = (Vec::new(), Vec::new(), VecDeque::new());
         Ok(Self {
             repl,
             steering,
             ahead,
+            commands,
             interrupts,
             suspensions,
             endings,
@@ -104,8 +116,9 @@ impl<'a> TurnInputReader<'a> {
                     self.steering.end().await;
                 }
                 done = &mut step => return done,
-                (line, shown) = next_shown(&mut self.shows) => self.show(&line, shown),
-                typed = self.ahead.line() => self.typed(typed).await,
+                shown = next_shown(&mut self.shows) => self.show(shown),
+                typed = self.ahead.line() => self.typed(typed, None).await,
+                Some(typed) = self.commands.recv() => self.typed(typed.line, Some(typed.done)).await,
             }
         }
     }
@@ -119,8 +132,8 @@ impl<'a> TurnInputReader<'a> {
     /// that the turn took and did not say; else they are named.
     pub(super) async fn end(mut self, conversation: &mut Conversation) -> Flow {
         while !self.shows.is_empty() && !self.is_ending() {
-            let (line, shown) = next_shown(&mut self.shows).await;
-            self.show(&line, shown);
+            let shown = next_shown(&mut self.shows).await;
+            self.show(shown);
         }
         conversation.follow(&self.steering);
         let mut unsaid: Vec<String> = self.sent.drain(..).map(|(line, _)| line).collect();
@@ -169,9 +182,11 @@ impl<'a> TurnInputReader<'a> {
         self.steering.stop().await;
     }
 
-    async fn typed(&mut self, line: String) {
+    /// Does what a line asks for; what was typed at a `question` is shown before that is asked again.
+    async fn typed(&mut self, line: String, question: Option<oneshot::Sender<()>>) {
         let (person, output) = (Arc::clone(&self.repl.person), self.repl.output);
-        if self.ahead.is_echoed() {
+        let is_echoed = self.ahead.is_echoed() || question.is_some();
+        if is_echoed {
             person.typed();
         }
         if line.trim().is_empty() {
@@ -202,12 +217,14 @@ impl<'a> TurnInputReader<'a> {
             Ok(SteeringOutcome::Shows(command)) => {
                 let (app, mut beside) = (&self.repl.app, self.steering.beside());
                 self.shows.push_back(Box::pin(async move {
-                    let shown = app.slash(&Asker::owner(), &mut beside, command).await;
-                    (line, shown)
+                    let outcome = app.slash(&Asker::owner(), &mut beside, command).await;
+                    Shown { line, is_echoed, outcome, question }
                 }));
             }
-            Ok(SteeringOutcome::Done(outcome)) => self.show(&line, Ok(SlashOutcome::Done(outcome))),
-            Err(error) if self.ahead.is_echoed() => person.apart(|| output.failure(&error)),
+            Ok(SteeringOutcome::Done(outcome)) => {
+                self.show(Shown { line, is_echoed, outcome: Ok(SlashOutcome::Done(outcome)), question });
+            }
+            Err(error) if is_echoed => person.apart(|| output.failure(&error)),
             Err(error) => {
                 person.took(&line, &format!("error: {}", error.message));
                 self.failures.push(error);
@@ -216,9 +233,10 @@ impl<'a> TurnInputReader<'a> {
     }
 
     /// Shows what came of a command beside the turn, between two parts of what is written of it.
-    fn show(&self, line: &str, shown: Result<SlashOutcome, CommandError>) {
+    fn show(&self, shown: Shown) {
         let (person, output) = (&self.repl.person, self.repl.output);
-        let shown = match shown {
+        let Shown { line, is_echoed, outcome, question } = shown;
+        let outcome = match outcome {
             Ok(SlashOutcome::Done(outcome)) => Ok(*outcome),
             Ok(SlashOutcome::Run(command)) => self.repl.run_here(*command),
             // None of them only shows something.
@@ -226,13 +244,14 @@ impl<'a> TurnInputReader<'a> {
             Err(error) => Err(error),
         };
         person.apart(|| {
-            if !self.ahead.is_echoed() {
+            if !is_echoed {
                 output.aside(&format!("> {line}"));
             }
-            if let Err(error) = shown.and_then(|outcome| output.outcome(&outcome)) {
+            if let Err(error) = outcome.and_then(|outcome| output.outcome(&outcome)) {
                 output.failure(&error);
             }
         });
+        drop(question);
     }
 }
 

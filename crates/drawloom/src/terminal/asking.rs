@@ -73,7 +73,7 @@ pub(super) fn choices(answers: &[String]) -> String {
     let takes = |word: &&&str| answers.iter().any(|answer| answer == *word);
     let lasting: Vec<&str> = [SESSION, ALWAYS].iter().filter(takes).copied().collect();
     if lasting.is_empty() {
-        return YES_OR_NO.to_owned();
+        return "[y/N, or n and why] ".to_owned();
     }
     format!(
         "[y once, {}, N no, or n and why] ",

@@ -130,7 +130,7 @@ fn a_command_is_asked_about_has_no_walls_and_says_so() {
     let mut terminal = Terminal::sized(with_terminal(&command), 100, 200);
     terminal.shows("(no restriction)");
     terminal.types("/retry\r");
-    terminal.shows("[y/N]");
+    terminal.shows("[y/N, or n and why]");
     terminal.types("y\r");
     terminal.shows("Done.");
     terminal.types("/quit\r");

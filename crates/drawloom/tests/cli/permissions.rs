@@ -171,6 +171,83 @@ fn a_question_at_a_terminal_shows_its_answers_and_a_reason_reaches_the_model() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
+#[test]
+fn commands_that_do_not_wait_for_the_turn_are_done_at_its_question_and_it_is_asked_again() {
+    for term in ["xterm-256color", "dumb"] {
+        let world = world();
+        let said = json!({"text": "I see.", "expect": ["what it may do was changed while it was asked about"]});
+        let lines = [json!({"tool_calls": [write("AGENTS.md", "Obey.\n")]}), said];
+        world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+        let words = words(&world, &["--color", "never"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = crate::trust::with_terminal(&world.command(&words));
+        command.env("TERM", term);
+        let mut terminal = Terminal::sized(command, 60, 200);
+        terminal.at_prompt();
+        terminal.types("Write.\r");
+        let asked = |terminal: &mut Terminal, times: usize| {
+            terminal.until("its question", |terminal| {
+                let screen = terminal.contents();
+                screen.matches("Allow it? (or `drawloom approve").count() == times
+                    && screen.trim_end().ends_with("[y/N, or n and why]")
+            });
+        };
+        asked(&mut terminal, 1);
+        terminal.types("hmm\n");
+        terminal.shows("answer [y/N, or n and why]");
+        for (times, (line, shown)) in [
+            ("/policy", "1  ask write path='docs/**'"),
+            ("/stpo", "did you mean /stop?"),
+            ("/approve zzzz", "error: "),
+            ("/plan on", "plan mode: on, in this session"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            terminal.types(&format!("{line}\n"));
+            terminal.shows(shown);
+            asked(&mut terminal, times + 2);
+        }
+        // It wants the turn's end.
+        terminal.types("/undo\n");
+        terminal.until("its answers", |terminal| {
+            terminal.contents().matches("answer [y/N, or n and why]").count() == 2
+        });
+        terminal.types("y\n");
+        terminal.shows("I see.");
+        terminal.at_prompt();
+        assert!(!world.path("project/AGENTS.md").exists(), "{term}");
+        terminal.types("\u{4}");
+        assert_eq!(terminal.ended(), Some(0));
+    }
+}
+
+#[test]
+fn stop_at_a_question_ends_the_turn_and_the_call_is_not_run() {
+    for term in ["xterm-256color", "dumb"] {
+        let world = world();
+        script(&world, &[write("docs/a.md", "1\n")]);
+        let words = words(&world, &["--color", "never"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = crate::trust::with_terminal(&world.command(&words));
+        command.env("TERM", term);
+        let mut terminal = Terminal::sized(command, 60, 200);
+        terminal.at_prompt();
+        terminal.types("Write.\r");
+        terminal.shows("[y once, s session, N no, or n and why]");
+        terminal.types("/stop\n");
+        terminal.shows("cancelled by you");
+        terminal.at_prompt();
+        assert_eq!(world.json(&["approvals", "list"]).1["approvals"], json!([]));
+        assert!(
+            !world.path("project/docs/a.md").exists() && !terminal.contents().contains("Done."),
+            "{term}"
+        );
+        terminal.types("\u{4}");
+        assert_eq!(terminal.ended(), Some(0));
+    }
+}
+
 /// Killed while its question waits: the call never began, and no answer begins it.
 #[test]
 fn a_call_whose_process_died_at_its_question_was_not_run_and_a_late_yes_starts_nothing() {

@@ -79,7 +79,7 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
     let mut terminal = Terminal::start(crate::trust::with_terminal(&command));
     terminal.at_prompt();
     terminal.types("Serve.\r");
-    terminal.shows("[y/N]");
+    terminal.shows("[y/N, or n and why]");
     let asked = terminal.contents();
     assert!(asked.contains(&format!("opens {address} of this machine to its port {port}")), "{asked}");
     assert_eq!(answer(&address), Err(ErrorKind::ConnectionRefused), "before the yes");
@@ -93,7 +93,7 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
     terminal.shows("Ended.");
     assert_eq!(answer(&address), Err(ErrorKind::ConnectionRefused), "after its end");
     terminal.types("Again.\r");
-    terminal.until("its second question", |terminal| terminal.contents().matches("[y/N]").count() == 2);
+    terminal.until("its second question", |terminal| terminal.contents().matches("[y/N, or").count() == 2);
     terminal.types("y\n");
     terminal.shows("Served again.");
     assert_eq!(answer(&address).as_deref(), Ok("from the server\n"));

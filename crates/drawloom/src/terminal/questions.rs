@@ -1,0 +1,132 @@
+//! Questions of work at the terminal, and the commands that are typed at them.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::sync::{MutexGuard, PoisonError};
+
+use agent::event::AskedQuestion;
+use agent::questions::{ALWAYS, QuestionId, parts};
+use commands::frontend::{TypedAnswer, approve_command};
+use commands::slash::{Input, SlashCommand, parse};
+use text::terminal::explicit;
+use tokio::sync::{mpsc, oneshot};
+
+use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
+use super::{TERMINAL, Terminal, TerminalMode};
+
+/// Questions of work, as far as they are asked here.
+#[derive(Default)]
+pub(super) struct Questions {
+    /// The one at the terminal.
+    pub(super) open: Option<QuestionId>,
+    answered: HashSet<QuestionId>,
+}
+
+impl Questions {
+    /// A question is about to be asked, unless it has an answer.
+    pub(super) fn begin(&mut self, question: QuestionId) -> bool {
+        let is_open = !self.answered.contains(&question);
+        self.open = is_open.then_some(question);
+        is_open
+    }
+
+    /// A question has an answer. Whether it is being asked.
+    pub(super) fn end(&mut self, question: QuestionId) -> bool {
+        self.answered.insert(question);
+        self.open.take_if(|open| *open == question).is_some()
+    }
+}
+
+/// A command that was typed at a question, which stands until it is answered.
+pub(crate) struct QuestionCommand {
+    pub(crate) line: String,
+    /// Dropped once all of the command is shown: the question is asked again.
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// What became of a line that answers no question.
+enum Heard {
+    /// The turn is stopped, and its question with it.
+    Stop,
+    /// A command was done beside the question.
+    Done,
+    /// Nobody takes it.
+    No,
+}
+
+impl Terminal {
+    pub(super) fn questions(&self) -> MutexGuard<'_, Questions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the commands that are typed at questions from now on, as long as the receiver is there.
+    pub(crate) fn question_commands(&self) -> mpsc::Receiver<QuestionCommand> {
+        // A further one is typed only once the question is asked again.
+        let (found, commands) = mpsc::channel(1);
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).replace(found);
+        commands
+    }
+
+    /// What is answered to a question of work: what is neither yes nor no is asked again, a command behind what it shows.
+    /// None where nobody answers, or once it need not be asked any more.
+    pub(super) fn typed_answer(
+        &self,
+        question: &AskedQuestion,
+        names: &dyn Fn(&str) -> bool,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<TypedAnswer> {
+        self.end_line();
+        let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        let _modes = TerminalMode::lines(&terminal);
+        let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
+        let choices = choices(&question.answers);
+        let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
+        loop {
+            let again = match answer_of(&line, &question.answers, names) {
+                // It stays, and slips more easily from a finger than a command.
+                Some(answer @ TypedAnswer { word: Some(ALWAYS), .. }) => {
+                    let sure = ask(&terminal, ("write that rule to the configuration?", YES_OR_NO), is_over);
+                    if is_yes(&sure.ok()??) {
+                        return Some(answer);
+                    }
+                    format!("the rule is not written; answer {choices}")
+                }
+                Some(answer) => return Some(answer),
+                None => match self.hear(line.trim_end_matches('\n')) {
+                    Heard::Stop => String::new(),
+                    Heard::Done if is_over() => return None,
+                    Heard::Done => {
+                        self.end_line();
+                        format!("{} {choices}", explicit(&asks))
+                    }
+                    Heard::No => format!("answer {choices}"),
+                },
+            };
+            (&terminal).write_all(again.as_bytes()).ok()?;
+            line = typed(&terminal, is_over).ok()??;
+        }
+    }
+
+    /// Hands on a command that does not wait for the end of a turn, also one that is none, which is said; returns once it
+    /// is shown.
+    fn hear(&self, line: &str) -> Heard {
+        let command = parse(line);
+        match &command {
+            Input::Command(command) if !command.is_at_once() => return Heard::No,
+            Input::Say(_) => return Heard::No,
+            Input::Command(_) | Input::Unknown { .. } | Input::Misused { .. } => {}
+        }
+        let (done, shown) = oneshot::channel();
+        let found = self.commands.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sent = found.is_some_and(|found| {
+            found.blocking_send(QuestionCommand { line: line.to_owned(), done }).is_ok()
+        });
+        if !sent {
+            return Heard::No;
+        }
+        // Nothing is sent: it ends.
+        let _ = shown.blocking_recv();
+        if command == Input::Command(SlashCommand::Stop) { Heard::Stop } else { Heard::Done }
+    }
+}
