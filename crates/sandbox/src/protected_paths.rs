@@ -25,9 +25,10 @@ use crate::walls::Walls;
 /// than of 4,096, from wherever it begins, and git may begin in the workspace.
 const LONGEST_PATH: usize = 3_800;
 /// What is told of a folder or file that nobody may open.
-const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine: give it rights (chmod u+rwx), or remove it";
+const CLOSED: &str = "nobody may open it (mode 000), as where it could not be moved to quarantine, and no command begins \
+    beside it: `chmod u+rwx` on it at a terminal opens it, `delete` removes it, `/undo --files` takes back a turn that closed it";
 /// What is told of a writable root that nobody may open.
-const CLOSED_ROOT: &str = "nobody may open it (mode 000): give its owner rights, as `chmod u+rwx` does";
+const CLOSED_ROOT: &str = "nobody may open it (mode 000): `chmod u+rwx` on it at a terminal opens it";
 /// Folders that git makes in its own.
 const FOLDERS_OF_GIT: [&str; 16] = [
     "annex",

@@ -21,6 +21,37 @@ pub(crate) fn turn(world: &World, workspace: &Path, command: &str) {
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
+/// Which the model cannot open: no command of it begins.
+#[test]
+fn a_folder_that_a_command_closed_is_named_with_ways_on_that_work() {
+    for way in ["chmod", "delete", "undo"] {
+        let world = world(&[]);
+        world.ok(&["config", "set", "agents.assistant.tools", "[\"exec\", \"delete\"]"]);
+        let project = world.path("project");
+        turn(&world, &project, "mkdir a; chmod 000 a");
+        let sandboxed =
+            || world.run(&["--workspace", project.to_str().unwrap(), "sandbox", "--", "echo", "runs"]);
+        let refused = sandboxed();
+        let told =
+            "`chmod u+rwx` on it at a terminal opens it, `delete` removes it, `/undo --files` takes back";
+        assert!(refused.code != Some(0) && refused.err.contains(told), "{refused:?}");
+        match way {
+            "chmod" => fs::set_permissions(project.join("a"), fs::Permissions::from_mode(0o700)).unwrap(),
+            "delete" => {
+                let lines = [
+                    calls(&json!([{"name": "delete", "arguments": {"path": "a"}}])),
+                    json!({"text": "Done."}),
+                ];
+                world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+                say(&world, "Delete it.");
+            }
+            _ => drop(say(&world, "/undo --files")),
+        }
+        let run = sandboxed();
+        assert_eq!(run.out, "runs\n", "{way}: {run:?}");
+    }
+}
+
 #[test]
 fn a_link_where_the_folder_was_leads_nowhere() {
     let world = world(&[]);
