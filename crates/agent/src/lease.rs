@@ -218,6 +218,15 @@ impl Runtime {
         Ok(instance.is_none_or(|id| instances.is_alive(id).unwrap_or(true)))
     }
 
+    /// Whether a process that lives runs a turn in a session.
+    ///
+    /// # Errors
+    /// As the store says, or when the home's folders cannot be had.
+    pub async fn is_answering(&self, who: &Principal, session: &SessionId) -> Result<bool, AgentError> {
+        let lease = self.store.lease(who, &session.lease()).await?;
+        lease.filter(|lease| lease.holder.is_some()).map_or(Ok(false), |lease| self.lives(&lease))
+    }
+
     /// Whether the process that owns something is gone. One that cannot be asked about is not, nor is this one.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
 pub(crate) use turn::{CallChanges, result, tool_author, turn_of, writes_texts};
-pub use turn::{TurnConfig, TurnIdentity};
+pub use turn::{TurnConfig, TurnIdentity, answered_calls, calls_not_run, tools_not_run};
 
 /// What a task takes from its channel.
 #[derive(Debug)]

@@ -41,6 +41,7 @@ pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::{CallChanges, writes_texts};
 use limits::TurnLimits;
 use next_place::MOVED;
+pub use not_run::{answered_calls, calls_not_run, tools_not_run};
 use outcome::{EarlierAnswer, outcomes};
 
 /// How long a busy session is waited for whose process takes nothing.

@@ -1,12 +1,13 @@
 //! The last exchanges of conversations: what was said, and what was answered.
 
 use agent::SessionChoice;
+use agent::session::{answered_calls, tools_not_run};
 use loom::operation::TimelineEffect;
 use loom::{
-    Ascent, Block, CellKey, CellValue, Finish, NodeId, OpTarget, Role, RowError, ToolStatus, TreeId,
+    Ascent, Block, CellKey, CellValue, Finish, NodeId, NodeRow, OpTarget, Role, RowError, ToolStatus, TreeId,
     TreeReader, ViewName, render, resolve,
 };
-use store::{SessionKind, TreeEntry};
+use store::{SessionId, SessionKind, TreeEntry};
 
 use super::Conversation;
 use super::conversation::place;
@@ -38,22 +39,22 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
             }
             let line = (named.clone(), entry.id, view.clone());
             // A session goes on in its newest tree.
-            exchanges.splice(0..0, last_of(app, asker, line, args.number).await?);
+            exchanges.splice(0..0, last_of(app, asker, (&session.id, line), args.number).await?);
         }
     } else {
         let sessions = listed(app, asker, Some(app.workspace.key.clone()), false).await?;
         let trees = sessions.into_iter().flat_map(|session| {
-            let name = session.name;
-            session.trees.into_iter().map(move |entry| (name.clone(), entry))
+            let named = (session.id, session.name);
+            session.trees.into_iter().map(move |entry| (named.clone(), entry))
         });
         let mut trees: Vec<_> = trees.collect();
         trees.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.updated_at));
-        for (name, entry) in trees {
+        for ((id, name), entry) in trees {
             if is_older(&entry, &exchanges, args.number) {
                 break;
             }
             let line = (name, entry.id, ViewName::default());
-            exchanges.extend(last_of(app, asker, line, args.number).await?);
+            exchanges.extend(last_of(app, asker, (&id, line), args.number).await?);
         }
         exchanges.sort_by_key(|exchange| exchange.at);
     }
@@ -82,7 +83,10 @@ impl Conversation {
         most: usize,
     ) -> Result<Vec<ExchangeShown>, CommandError> {
         match self.entered(app, asker).await? {
-            Some(entered) => last_of(app, asker, (self.name(), entered.tree, entered.view), most).await,
+            Some(entered) => {
+                let line = (self.name(), entered.tree, entered.view);
+                last_of(app, asker, (&entered.session, line), most).await
+            }
             None => Ok(Vec::new()),
         }
     }
@@ -92,10 +96,16 @@ impl Conversation {
 async fn last_of(
     app: &App,
     asker: &Asker,
-    (session, tree, view): (String, TreeId, ViewName),
+    (id, (session, tree, view)): (&SessionId, (String, TreeId, ViewName)),
     most: usize,
 ) -> Result<Vec<ExchangeShown>, CommandError> {
-    let found = app.read(asker, tree, move |rows| exchanges(rows, &view, most)).await?;
+    let mut found = app.read(asker, tree, move |rows| exchanges(rows, &view, most)).await?;
+    // Of a turn that goes on they have yet to begin.
+    if let Some(newest) = found.first_mut().filter(|newest| !newest.not_run.is_empty())
+        && app.runtime.is_answering(&asker.principal, id).await?
+    {
+        newest.not_run.clear();
+    }
     let shown = |exchange: Exchange| {
         let (node, short_id) = exchange.said?;
         Some(ExchangeShown {
@@ -108,7 +118,8 @@ async fn last_of(
             calls: exchange.calls,
             answer: (!exchange.answer.is_empty()).then_some(exchange.answer),
             model: exchange.model,
-            cut: exchange.cut,
+            cut: exchange.cut || !exchange.not_run.is_empty(),
+            not_run: exchange.not_run,
         })
     };
     Ok(found.into_iter().rev().filter_map(shown).collect())
@@ -127,6 +138,8 @@ struct Exchange {
     model: Option<String>,
     /// Whether the end of the answer never came.
     cut: bool,
+    /// The tools of the calls of its last answer that were never run.
+    not_run: Vec<String>,
     /// Whether what was said first joined its turn: the turn began above it.
     joined: bool,
 }
@@ -136,12 +149,15 @@ struct Exchange {
 fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<Exchange>, RowError> {
     let (mut found, mut open, mut below) = (Vec::<Exchange>::new(), Exchange::default(), None);
     // Whether a call of the answer above was cut off with its process.
-    let mut has_lost_call = false;
+    let (mut has_lost_call, mut results) = (false, Vec::new());
     for position in Ascent::new(rows, render::tip(rows, view)?) {
         let position = position?;
         let is_said = position.role == Some(Role::User);
-        if position.role == Some(Role::Tool) {
-            has_lost_call |= is_lost(rows, position.id.original())?;
+        if position.role == Some(Role::Tool)
+            && let Some(row) = rows.node(position.id.original())?
+        {
+            has_lost_call |= is_lost(&row);
+            results.extend(answered_calls(&row));
         }
         if !is_said && position.role != Some(Role::Assistant) {
             continue;
@@ -179,8 +195,9 @@ fn exchanges(rows: &dyn TreeReader, view: &ViewName, most: usize) -> Result<Vec<
         } else {
             if open.answer.is_empty() && open.model.is_none() {
                 open.cut = is_cut(row.node.finish.as_ref()) || has_lost_call;
+                open.not_run = tools_not_run(rows, (&row, original), std::mem::take(&mut results))?;
             }
-            has_lost_call = false;
+            (has_lost_call, results) = (false, Vec::new());
             if open.model.is_none() {
                 open.model = asked_model(rows, position.id)?;
             }
@@ -201,9 +218,9 @@ fn prepend(to: &mut String, text: &str, gap: &str) {
 }
 
 /// Whether a result says that its call was cut off.
-fn is_lost(rows: &dyn TreeReader, result: NodeId) -> Result<bool, RowError> {
+fn is_lost(result: &NodeRow) -> bool {
     let is_unknown = |block: &Block| matches!(block, Block::ToolResult { status: ToolStatus::Unknown, .. });
-    Ok(rows.node(result)?.is_some_and(|row| row.node.content.iter().any(is_unknown)))
+    result.node.content.iter().any(is_unknown)
 }
 
 /// Whether an answer ends before its end came.

@@ -275,8 +275,12 @@ pub struct ExchangeShown {
     pub answer: Option<String>,
     /// The model that answered, `PROVIDER/NAME`.
     pub model: Option<String>,
-    /// Whether the end of the answer never came: it was stopped, or reached its limit.
+    /// Whether the end of the answer never came: it was stopped, reached its limit, or its process ended in a call or
+    /// before one.
     pub cut: bool,
+    /// The tools of its last calls that were not run, as the turn ended before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<String>,
 }
 
 /// `/copy`.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use agent::error::GO_ON;
+use agent::session::calls_not_run;
 use commands::results::chat::{
     Chatted, Copied, ExchangeShown, Exchanges, MediaShown, SessionShown, SessionsShown, TurnFinish,
 };
@@ -268,7 +269,11 @@ pub(super) fn exchanges(found: &Exchanges, to: OutputStyle) -> String {
             let _ = writeln!(out, "{line}");
         }
         let answer = answer.as_deref().map_or_else(|| to.dim("(no answer)").into(), |answer| to.text(answer));
-        let cut = if exchange.cut { to.dim(CUT_OFF) } else { String::new() };
+        let cut = match &exchange.not_run[..] {
+            [] if exchange.cut => to.dim(CUT_OFF),
+            [] => String::new(),
+            tools => to.dim(&format!(" (cut off; {})", calls_not_run(tools))),
+        };
         let _ = writeln!(out, "\n{}{cut}\n", answer.trim_end());
     }
     out

@@ -175,7 +175,8 @@ fn a_question_at_a_terminal_shows_its_answers_and_a_reason_reaches_the_model() {
 fn commands_that_do_not_wait_for_the_turn_are_done_at_its_question_and_it_is_asked_again() {
     for term in ["xterm-256color", "dumb"] {
         let world = world();
-        let said = json!({"text": "I see.", "expect": ["what it may do was changed while it was asked about"]});
+        let said =
+            json!({"text": "I see.", "expect": ["what it may do was changed while it was asked about"]});
         let lines = [json!({"tool_calls": [write("AGENTS.md", "Obey.\n")]}), said];
         world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
         let words = words(&world, &["--color", "never"]);
@@ -253,8 +254,16 @@ fn stop_at_a_question_ends_the_turn_and_the_call_is_not_run() {
 fn a_call_whose_process_died_at_its_question_was_not_run_and_a_late_yes_starts_nothing() {
     let world = world();
     let (mut child, question) = asked(&world, &[write("docs/a.md", "1\n")]);
+    let project = text(&world.path("project"));
+    let log = || world.json(&["--workspace", &project, "log"]).1["exchanges"][0].clone();
+    let waiting = log();
+    assert_eq!((&waiting["cut"], waiting.get("not_run")), (&json!(false), None), "it goes on: {waiting}");
     child.kill().unwrap();
     child.wait().unwrap();
+    let killed = log();
+    assert_eq!((&killed["cut"], &killed["not_run"]), (&json!(true), &json!(["write"])), "{killed}");
+    let shown = world.ok(&["--workspace", &project, "log"]);
+    assert!(shown.contains("(cut off; 1 call was not run: write)"), "{shown}");
     let id = question["short_id"].as_str().unwrap();
     let late = world.run(&["approve", id, "--for", "session"]);
     assert!(late.code == Some(2) && late.err.contains("it was denied by the end of its process"), "{late:?}");
@@ -266,6 +275,7 @@ fn a_call_whose_process_died_at_its_question_was_not_run_and_a_late_yes_starts_n
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     assert_eq!(world.ok(&words), "I see.\n");
     assert!(!world.path("project/docs/a.md").exists());
+    assert_eq!((&log()["cut"], &log()["not_run"]), (&json!(true), &json!(["write"])), "it stays so");
     assert_eq!(refused(&world, "main", &[write("docs/a.md", "2\n")]), 1, "the answer allows nothing");
     // It is not taken for one that began.
     let tree = world.json(&["tree", "list"]).1["trees"][0]["tree"].as_str().unwrap().to_owned();

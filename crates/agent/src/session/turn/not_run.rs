@@ -3,7 +3,7 @@
 
 use context::segment::SegmentOutcome;
 use context::{Kind, Segment};
-use loom::{Ascent, Block, Node, NodeId, Role, RowError, TreeId, TreeReader, ViewName, resolve};
+use loom::{Ascent, Block, Node, NodeId, NodeRow, Role, RowError, TreeId, TreeReader, ViewName, resolve};
 use store::Principal;
 
 use super::Turn;
@@ -49,29 +49,46 @@ fn not_run(rows: &dyn TreeReader, view: &ViewName) -> Result<Vec<String>, RowErr
             break;
         }
         let Some(row) = rows.node(resolve::shown(rows, view, position.id)?)? else { break };
-        if position.role == Some(Role::Tool) {
-            results.extend(row.node.content.iter().filter_map(|block| match block {
-                Block::ToolResult { call_id, .. } => Some(call_id.clone()),
-                _ => None,
-            }));
-            continue;
+        if position.role == Some(Role::Assistant) {
+            return tools_not_run(rows, (&row, position.id.original()), results);
         }
-        // That none were offered was told with the answer.
-        if !were_offered(rows, &row.node)? {
-            return Ok(Vec::new());
-        }
-        let started = rows.started_calls(position.id.original())?;
-        let mut tools = Vec::new();
-        for call in AskedCall::of(&row) {
-            match results.iter().position(|result| *result == call.id) {
-                Some(at) => drop(results.swap_remove(at)),
-                None if started.contains(&call.number) => {}
-                None => tools.push(call.tool),
-            }
-        }
-        return Ok(tools);
+        results.extend(answered_calls(&row));
     }
     Ok(Vec::new())
+}
+
+/// The calls whose results a node holds.
+pub fn answered_calls(row: &NodeRow) -> impl Iterator<Item = String> + '_ {
+    row.node.content.iter().filter_map(|block| match block {
+        Block::ToolResult { call_id, .. } => Some(call_id.clone()),
+        _ => None,
+    })
+}
+
+/// The tools of the calls of an answer that were never started and have none of these results. None of one for which no
+/// tools were offered, which was told with the answer.
+///
+/// # Errors
+/// As the rows say.
+pub fn tools_not_run(
+    rows: &dyn TreeReader,
+    (answer, id): (&NodeRow, NodeId),
+    mut results: Vec<String>,
+) -> Result<Vec<String>, RowError> {
+    let calls = AskedCall::of(answer);
+    if calls.is_empty() || !were_offered(rows, &answer.node)? {
+        return Ok(Vec::new());
+    }
+    let started = rows.started_calls(id)?;
+    let mut tools = Vec::new();
+    for call in calls {
+        match results.iter().position(|result| *result == call.id) {
+            Some(at) => drop(results.swap_remove(at)),
+            None if started.contains(&call.number) => {}
+            None => tools.push(call.tool),
+        }
+    }
+    Ok(tools)
 }
 
 /// Whether tools were offered to the model that answered; so it is taken where that cannot be told.
@@ -84,7 +101,7 @@ fn were_offered(rows: &dyn TreeReader, answer: &Node) -> Result<bool, RowError> 
 }
 
 /// How many calls were not run, and of which tools.
-fn calls_not_run(tools: &[String]) -> String {
+pub fn calls_not_run(tools: &[String]) -> String {
     let were = if tools.len() == 1 { "call was" } else { "calls were" };
     let names: Vec<_> = tools.iter().map(|tool| text::terminal::one_line(tool)).collect();
     format!("{} {were} not run: {}", tools.len(), names.join(", "))
