@@ -34,16 +34,13 @@ pub(super) fn holds_rules(path: &str) -> bool {
     keys::find(path).is_some_and(|key| matches!(key.kind, Kind::Rules))
 }
 
-/// The first pattern of a rule, or exception to it, that names a tool that is neither one of the program nor one of
-/// `configured`, and why that is none.
-pub(super) fn names_no_tool<'r, 's>(
-    rule: &'r PolicyRule,
-    configured: impl Iterator<Item = &'s String>,
-) -> Option<(&'r Pattern, String)> {
-    let known = commands::tool_names(configured);
+/// The first pattern of a rule, or exception to it, that names no tool of these, and what is said of that.
+pub(super) fn names_no_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option<(&'r Pattern, String)> {
     rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
         Pattern::Tool { server: None, name, .. } if !known.contains(name) => {
-            Some((pattern, format!("there is no such tool as {name}; there are {}", known.join(", "))))
+            let near = commands::app::nearest(known.iter().cloned(), name);
+            let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            Some((pattern, format!("there is no such tool as {name}{meant}")))
         }
         _ => None,
     })
@@ -52,18 +49,19 @@ pub(super) fn names_no_tool<'r, 's>(
 /// What is said of rules that are about nothing: of one that allows nothing, and of one that names a tool that is gone,
 /// by which nothing is called that it could deny or allow.
 pub(super) fn idle_rules(config: &Config) -> Vec<String> {
+    let known = commands::tool_names(config.tools.keys());
     let of_agents = config.agents.iter().map(|(name, agent)| (Some(name.as_str()), &agent.policy));
     let all = std::iter::once((None, &config.policy.rules)).chain(of_agents);
     let numbered = all.flat_map(|(agent, rules)| rules.iter().zip(1..).map(move |rule| (agent, rule)));
     let idle = |(agent, (rule, number)): (Option<&str>, (&PolicyRule, usize))| {
-        let gone = names_no_tool(rule, config.tools.keys()).map(|(pattern, _)| {
+        let gone = names_no_tool(rule, &known).map(|(pattern, why)| {
             let way_on = if rule.tool.contains(pattern) {
                 let of = agent.map(|name| format!(" --agent {}", quoted(name))).unwrap_or_default();
                 format!("`drawloom policy remove {}{of}` takes it out", quoted(&pattern.to_string()))
             } else {
                 format!("take it out of `unless` in {CONFIG}")
             };
-            format!("`{pattern}` names a tool that there is not; {way_on}")
+            format!("{why}; {way_on}")
         });
         let why = rule.futile().or(gone)?;
         Some(one_line(&format!("{}, rule {number}: {why}", rules_key(agent))).into_owned())

@@ -175,7 +175,9 @@ fn add(
     note: &dyn Fn(&str),
 ) -> Result<PolicyRules, CommandError> {
     let key = &*rules_key(agent);
-    let no_tool = names_no_tool(rule, layers.tools().iter()).map(|(_, why)| why);
+    let known = commands::tool_names(layers.tools().iter());
+    let no_tool =
+        names_no_tool(rule, &known).map(|(_, why)| format!("{why}; there are {}", known.join(", ")));
     if let Some(why) = no_tool.or_else(|| rule.futile()) {
         return Err(CommandError::usage(format!("{rule}: {why}"), "nothing was written"));
     }

@@ -145,7 +145,6 @@ fn rules_of_an_agent_are_written_shown_and_tried_out() {
 #[test]
 fn rules_of_an_agent_that_do_not_fit_stop_what_writes_and_asks() {
     for (rules, said) in [
-        ("[[agents.poet.policy]]\ndecision = \"deny\"\ntool = [\"wirte\"]\n", "names wirte"),
         ("[[agents.poet.policy]]\ndecision = \"deny\"\ntool = []\n", "is about nothing"),
         ("[[agents.poet.policy]]\ndecision = \"never\"\ntool = [\"write\"]\n", "never"),
     ] {
@@ -157,6 +156,17 @@ fn rules_of_an_agent_that_do_not_fit_stop_what_writes_and_asks() {
             assert!(told.contains("agents.poet.policy") && told.contains(said), "{told}");
         }
     }
+    // One about a tool that there is not is named, with what takes it out.
+    let world = world("[[agents.poet.policy]]\ndecision = \"deny\"\ntool = [\"wirte\"]\n");
+    script(&world, &[json!({"text": "Yes."})]);
+    let told = "agents.poet.policy, rule 1: there is no such tool as wirte (did you mean write?); \
+                `drawloom policy remove wirte --agent poet` takes it out";
+    for command in [&["chat", "-m", "Hi."][..], &["policy", "list"]] {
+        let run = world.run(command);
+        assert!(run.code == Some(0) && run.err.contains(told), "{run:?}");
+    }
+    world.ok(&["policy", "remove", "wirte", "--agent", "poet"]);
+    assert!(!world.read("config.toml").contains("wirte"));
 }
 
 #[test]

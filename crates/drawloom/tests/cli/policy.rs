@@ -163,7 +163,7 @@ fn a_rule_about_a_tool_that_is_gone_is_named_with_the_command_that_takes_it_out(
     world.ok(&["policy", "ask", "write"]);
     world.ok(&["policy", "deny", "words"]);
     world.ok(&["config", "unset", "tools.words"]);
-    let told = "policy.rules, rule 2: `words` names a tool that there is not; \
+    let told = "policy.rules, rule 2: there is no such tool as words; \
                 `drawloom policy remove words` takes it out";
     for arguments in [
         &["policy", "list"][..],
