@@ -14,7 +14,7 @@ use super::fitting;
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::{configured_tools, idle_rules};
+use super::policy::{configured_tools, idle_rules, require_no_slip};
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -157,7 +157,11 @@ impl Layers {
             };
             note(&format!("{problem}{refused}"));
         }
-        idle_rules(&config).iter().for_each(|idle| note(idle));
+        let idle = idle_rules(&config);
+        if !command.only_reads() {
+            require_no_slip(&idle)?;
+        }
+        idle.iter().for_each(|rule| note(&rule.told));
         Ok(config)
     }
 

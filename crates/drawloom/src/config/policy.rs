@@ -1,6 +1,7 @@
 //! `[policy]`: the owner's rules on calls of tools.
 
-use ::policy::{Pattern, PolicyRule};
+use ::policy::{Decision, Pattern, PolicyRule};
+use commands::CommandError;
 use commands::shell::quoted;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,27 +35,45 @@ pub(super) fn holds_rules(path: &str) -> bool {
     keys::find(path).is_some_and(|key| matches!(key.kind, Kind::Rules))
 }
 
-/// The first pattern of a rule, or exception to it, that names no tool of these, and what is said of that.
-pub(super) fn names_no_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option<(&'r Pattern, String)> {
+/// A pattern of a rule that names no tool.
+pub(super) struct UnknownTool<'r> {
+    pattern: &'r Pattern,
+    pub(super) why: String,
+    /// Whether it is nearly the name of one.
+    is_near: bool,
+}
+
+/// The first pattern of a rule, or exception to it, that names no tool of these.
+pub(super) fn unknown_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option<UnknownTool<'r>> {
     rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
         Pattern::Tool { server: None, name, .. } if !known.contains(name) => {
             let near = commands::app::nearest(known.iter().cloned(), name);
+            let is_near = near.is_some();
             let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-            Some((pattern, format!("there is no such tool as {name}{meant}")))
+            Some(UnknownTool { pattern, why: format!("there is no such tool as {name}{meant}"), is_near })
         }
         _ => None,
     })
 }
 
-/// What is said of rules that are about nothing: of one that allows nothing, and of one that names a tool that is gone,
-/// by which nothing is called that it could deny or allow.
-pub(super) fn idle_rules(config: &Config) -> Vec<String> {
+/// A rule that is about nothing: it allows nothing, or names a tool that is gone, of which there are no calls.
+pub(super) struct IdleRule {
+    /// What is said of it.
+    pub(super) told: String,
+    /// Whether it denies or asks about what is nearly the name of a tool, whose calls it would let pass.
+    pub(super) is_slip: bool,
+}
+
+/// The rules that are about nothing.
+pub(super) fn idle_rules(config: &Config) -> Vec<IdleRule> {
     let known = commands::tool_names(config.tools.keys());
     let of_agents = config.agents.iter().map(|(name, agent)| (Some(name.as_str()), &agent.policy));
     let all = std::iter::once((None, &config.policy.rules)).chain(of_agents);
     let numbered = all.flat_map(|(agent, rules)| rules.iter().zip(1..).map(move |rule| (agent, rule)));
     let idle = |(agent, (rule, number)): (Option<&str>, (&PolicyRule, usize))| {
-        let gone = names_no_tool(rule, &known).map(|(pattern, why)| {
+        let unknown = unknown_tool(rule, &known);
+        let is_slip = rule.decision != Decision::Allow && unknown.as_ref().is_some_and(|tool| tool.is_near);
+        let gone = unknown.map(|UnknownTool { pattern, why, .. }| {
             let way_on = if rule.tool.contains(pattern) {
                 let of = agent.map(|name| format!(" --agent {}", quoted(name))).unwrap_or_default();
                 format!("`drawloom policy remove {}{of}` takes it out", quoted(&pattern.to_string()))
@@ -64,9 +83,22 @@ pub(super) fn idle_rules(config: &Config) -> Vec<String> {
             format!("{why}; {way_on}")
         });
         let why = rule.futile().or(gone)?;
-        Some(one_line(&format!("{}, rule {number}: {why}", rules_key(agent))).into_owned())
+        let told = one_line(&format!("{}, rule {number}: {why}", rules_key(agent))).into_owned();
+        Some(IdleRule { told, is_slip })
     };
     numbered.filter_map(idle).collect()
+}
+
+/// Refuses what is to go by rules of which one is about nothing by a slip.
+///
+/// # Errors
+/// The first such rule.
+pub(super) fn require_no_slip(idle: &[IdleRule]) -> Result<(), CommandError> {
+    let slip = idle.iter().find(|rule| rule.is_slip);
+    slip.map_or(Ok(()), |rule| {
+        let hint = "`drawloom policy list` shows the rules";
+        Err(CommandError::new("config", 2, format!("{CONFIG}: {}", rule.told), hint))
+    })
 }
 
 /// The names of the tools that keys define, as `tools.NAME.command`.

@@ -17,7 +17,7 @@ use super::commands::home;
 use super::file::{CONFIG, Problem, SecretRule, parse};
 use super::layers::{Layers, Source};
 use super::path::segments;
-use super::policy::{names_no_tool, rules_key};
+use super::policy::{idle_rules, require_no_slip, rules_key, unknown_tool};
 use super::set::{below_remarks, document, rewrite, without};
 use crate::paths::InvocationPaths;
 
@@ -58,6 +58,7 @@ impl ConfigRules {
             return known.clone();
         }
         let config = layers.lenient().map_err(|error| error.message)?;
+        require_no_slip(&idle_rules(&config)).map_err(|error| error.message)?;
         let of_agent = config.agents.get(agent).map(|agent| agent.policy.clone()).unwrap_or_default();
         let rules = Policy::new(config.policy.rules).and_then(|rules| rules.for_agent(agent, of_agent));
         rules.map(Arc::new).map_err(|error| error.to_string())
@@ -177,7 +178,7 @@ fn add(
     let key = &*rules_key(agent);
     let known = commands::tool_names(layers.tools().iter());
     let no_tool =
-        names_no_tool(rule, &known).map(|(_, why)| format!("{why}; there are {}", known.join(", ")));
+        unknown_tool(rule, &known).map(|tool| format!("{}; there are {}", tool.why, known.join(", ")));
     if let Some(why) = no_tool.or_else(|| rule.futile()) {
         return Err(CommandError::usage(format!("{rule}: {why}"), "nothing was written"));
     }

@@ -156,17 +156,18 @@ fn rules_of_an_agent_that_do_not_fit_stop_what_writes_and_asks() {
             assert!(told.contains("agents.poet.policy") && told.contains(said), "{told}");
         }
     }
-    // One about a tool that there is not is named, with what takes it out.
+    // One about what is nearly a tool, too; `policy` takes it out.
     let world = world("[[agents.poet.policy]]\ndecision = \"deny\"\ntool = [\"wirte\"]\n");
     script(&world, &[json!({"text": "Yes."})]);
     let told = "agents.poet.policy, rule 1: there is no such tool as wirte (did you mean write?); \
                 `drawloom policy remove wirte --agent poet` takes it out";
-    for command in [&["chat", "-m", "Hi."][..], &["policy", "list"]] {
+    for (command, code) in [(&["chat", "-m", "Hi."][..], 2), (&["policy", "list"], 0)] {
         let run = world.run(command);
-        assert!(run.code == Some(0) && run.err.contains(told), "{run:?}");
+        assert!(run.code == Some(code) && run.err.contains(told), "{run:?}");
     }
     world.ok(&["policy", "remove", "wirte", "--agent", "poet"]);
     assert!(!world.read("config.toml").contains("wirte"));
+    world.ok(&["chat", "-m", "Hi."]);
 }
 
 #[test]

@@ -327,7 +327,10 @@ fn policy_decides_before_a_tool_runs() {
     assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 is about nothing"), "{refused:?}");
     world.write("config.toml", &config.replace("write path=", "wirte path="));
     let refused = run();
-    assert!(refused.code == Some(2) && refused.err.contains("policy rule 1 names wirte"), "{refused:?}");
+    assert!(
+        refused.code == Some(2) && refused.err.contains("rule 1: there is no such tool as wirte"),
+        "{refused:?}"
+    );
 }
 
 #[test]
