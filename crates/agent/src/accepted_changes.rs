@@ -3,12 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use tools::{AcceptedChanges, AcceptedState, FileContent};
-use workspace::protected::is_mounted;
-
-/// Whether the walls of commands hold a path below a root by its name.
-pub(crate) fn is_held(path: &Path) -> bool {
-    path.ancestors().any(is_mounted)
-}
 
 /// Says what is about to stand at protected paths; what is returned is [finished](finish) once it does.
 pub(crate) fn accept<'c>(

@@ -5,9 +5,10 @@ use std::path::Path;
 use loom::Digest;
 use store::FileState;
 use tools::FileContent;
+use workspace::protected::is_held;
 use workspace::{FileError, FileId, FileKind, FileProblem, LinkPolicy, ReadRules, RelativePath, Root};
 
-use crate::accepted_changes::{accept, finish, is_held};
+use crate::accepted_changes::{accept, finish};
 
 /// Bytes of a file that is compared.
 const MAX_BYTES: u64 = 10 << 20;

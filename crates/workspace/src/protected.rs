@@ -9,6 +9,7 @@
 //! `GIT~1`. A name that only looks different must not be a way around.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use crate::path::RelativePath;
 
@@ -182,26 +183,45 @@ pub const DEPENDENCY_FOLDERS: [&str; 6] =
 
 /// Whether a name is the last one of a path that the sandbox mounts read-only somewhere.
 pub fn ends_mounted(name: &str) -> bool {
-    let name = folded(name);
-    let rows = PROTECTED.iter().filter(|row| row.mounted);
-    rows.filter_map(|row| row.path.last()).any(|pattern| matches(&name, pattern))
+    mounted_rows(&folded(name)).next().is_some()
 }
+
+/// Rows that the sandbox mounts read-only and whose last name is a folded one.
+fn mounted_rows(name: &str) -> impl Iterator<Item = &'static Protected> {
+    let rows = name.bytes().next().map_or(&[][..], |first| &MOUNTED[usize::from(first)]);
+    rows.iter().copied().filter(move |row| row.path.last().is_some_and(|last| matches(name, last)))
+}
+
+/// Rows that the sandbox mounts read-only, by the first byte of the folded names that their last name may match: a look at
+/// a workspace asks of each file, and most names begin as no row does.
+static MOUNTED: LazyLock<Vec<Vec<&'static Protected>>> = LazyLock::new(|| {
+    let may_begin = |row: &Protected, first: u8| {
+        let last = row.path.last().and_then(|last| last.bytes().next());
+        last.is_some_and(|last| last == b'*' || last.eq_ignore_ascii_case(&first))
+    };
+    let begun = |first| PROTECTED.iter().filter(|row| row.mounted && may_begin(row, first)).collect();
+    (0..=u8::MAX).map(begun).collect()
+});
 
 /// Whether a path below a root is one that the sandbox mounts read-only: the path itself, not what lies below it.
 pub fn is_mounted(path: &Path) -> bool {
     let Some(last) = path.file_name() else { return false };
     let last = folded(&last.to_string_lossy());
-    let depth = path.components().count();
-    let is = |row: &&Protected| {
-        let ends = row.path.last().is_some_and(|pattern| matches(&last, pattern));
-        ends && (row.path.len() == depth || (row.scope == Anywhere && row.path.len() < depth))
-    };
-    let mut rows = PROTECTED.iter().filter(|row| row.mounted).filter(is);
-    rows.any(|row| {
+    mounted_rows(&last).any(|row| {
+        let depth = path.components().count();
+        if row.path.len() > depth || (row.scope == Top && row.path.len() < depth) {
+            return false;
+        }
         let names = path.components().skip(depth - row.path.len());
         let names = names.map(|name| folded(&name.as_os_str().to_string_lossy()));
         names.zip(row.path).all(|(name, pattern)| matches(&name, pattern))
     })
+}
+
+/// Whether the walls of commands hold a path below a root by its names: the sandbox mounts it read-only, or what it lies in.
+/// No command changes it, and what one made there the walls take away.
+pub fn is_held(path: &Path) -> bool {
+    path.ancestors().any(is_mounted)
 }
 
 /// Whether a path below a root ends on the way to one that the sandbox mounts read-only: `docs`, `sub/.cargo`.

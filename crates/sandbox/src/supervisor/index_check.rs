@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use workspace::protected::is_held;
 use workspace::{GitWorkingTree, read_beginning};
 
 use super::Sandbox;
@@ -161,7 +162,7 @@ impl Comparison<'_> {
         };
         let mut differing = BTreeSet::new();
         let mut files = Vec::new();
-        for (name, entry) in index.entries().filter(|(name, _)| is_protected(name)) {
+        for (name, entry) in index.entries().filter(|(name, _)| is_held(name)) {
             match entry.kind {
                 Some(kind) if entry.hashes.len() == 1 && is_news(name) => {
                     files.push(index.tracked(name, kind));
@@ -192,7 +193,7 @@ impl Comparison<'_> {
             // The command may have removed it.
             Some(Err(_)) | None => ask(empty)?,
         };
-        Ok(changed_files(&answer).into_iter().filter(|file| is_protected(&file.name)).collect())
+        Ok(changed_files(&answer).into_iter().filter(|file| is_held(&file.name)).collect())
     }
 
     fn answer(&self, question: &[&str]) -> Result<Vec<u8>, String> {
@@ -218,11 +219,6 @@ fn changed_files(answer: &[u8]) -> Vec<TrackedFile> {
         }
     }
     files
-}
-
-fn is_protected(name: &Path) -> bool {
-    let mut above = name.ancestors();
-    above.any(workspace::protected::is_mounted)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loom::Digest;
 use model::Cancel;
-use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder, is_mounted};
+use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder, is_held};
 use workspace::{
     FileError, FileKind, FileProblem, FileStamp, OwnerAccess, ReadRules, RelativePath, Root, StampedListing,
 };
@@ -152,7 +152,7 @@ impl<'a> Scan<'a> {
         matches!(error.problem, FileProblem::PermissionDenied)
             && !at.is_root()
             && self.old.is_some_and(was_open)
-            && !path.ancestors().any(is_mounted)
+            && !is_held(path)
     }
 
     fn is_passed_over(&self, name: &str, is_folder: bool, path: &Path) -> bool {

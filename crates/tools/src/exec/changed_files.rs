@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use loom::Digest;
 use model::Cancel;
-use workspace::{RelativePath, Root, RootAccess, protected};
+use workspace::protected::is_held;
+use workspace::{RelativePath, Root, RootAccess};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
@@ -181,12 +182,6 @@ impl OtherChanges<'_> {
         let is_touched = || self.touches.iter().any(|touched| root.join(path).starts_with(touched));
         self.own.contains(&(root.to_owned(), path.to_owned())) || is_held(path) && !is_touched()
     }
-}
-
-/// Whether the walls hold a path: no command changes it, and what one made there the walls take away. To bring that back
-/// is to lead around them.
-pub(super) fn is_held(path: &Path) -> bool {
-    path.ancestors().any(protected::is_mounted)
 }
 
 /// Roots and what stands there.

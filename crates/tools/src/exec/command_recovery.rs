@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::Cancel;
+use workspace::protected::is_held;
 use workspace::{FileError, FileProblem, Root, StoreGuard};
 
-use super::changed_files::{UnkeptChanges, is_held, keep, outside_of};
+use super::changed_files::{UnkeptChanges, keep, outside_of};
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{
     Checkpoint, CheckpointError, Checkpoints, CommandChange, Differences, StoodState, UnfinishedRecord,

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use super::*;
 
 fn judged(path: &str) -> ProtectionMatch {
@@ -123,6 +125,23 @@ fn what_the_sandbox_mounts_is_the_path_itself() {
         assert!(runs_in_git_folder(name), "{name}");
     }
     assert!(!runs_in_git_folder("objects") && !runs_in_git_folder("HEAD"));
+}
+
+#[test]
+fn each_mounted_row_is_found_in_every_spelling_that_is_folded() {
+    for row in PROTECTED.iter().filter(|row| row.mounted) {
+        let path: PathBuf = row.path.iter().map(|name| name.replace('*', "x")).collect();
+        let shown = path.display().to_string();
+        for spelling in [shown.clone(), shown.to_uppercase(), shown.to_lowercase(), format!("{shown}. .")] {
+            let path = Path::new(&spelling);
+            assert!(is_mounted(path) && is_held(&path.join("below")), "{spelling}");
+            assert!(path.file_name().and_then(|name| name.to_str()).is_some_and(ends_mounted), "{spelling}");
+            assert_eq!(is_mounted(&Path::new("sub").join(path)), row.scope == Anywhere, "sub/{spelling}");
+        }
+    }
+    for name in ["", ".", "é", "main.rs", "workspace", "xcode-workspace"] {
+        assert!(!ends_mounted(name), "{name}");
+    }
 }
 
 #[test]

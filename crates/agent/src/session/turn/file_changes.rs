@@ -10,10 +10,11 @@ use store::{
 use tools::{
     AcceptedChanges, BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING,
 };
+use workspace::protected::is_held;
 use workspace::trust::is_instructions;
 
 use super::accepted_texts::{ApprovedText, accepted};
-use crate::accepted_changes::{accept, finish, is_held};
+use crate::accepted_changes::{accept, finish};
 use crate::error::AgentError;
 use crate::runtime::{Runtime, command_records};
 
