@@ -69,6 +69,9 @@ struct AcceptedChange {
     /// The file, once it was made.
     stamp: Option<FileStamp>,
     at: SystemTime,
+    /// Whether a command made it by its `touches`: nobody saw it before.
+    #[serde(default)]
+    by_command: bool,
 }
 
 impl AcceptedChange {
@@ -138,6 +141,8 @@ fn stamp(found: &Metadata) -> FileStamp {
 pub struct AcceptedChanges {
     folder: PathBuf,
     changes: Vec<AcceptedChange>,
+    /// Folders that stood before at and below paths that a command may write.
+    folders: BTreeSet<FileId>,
     /// Record of them, which is locked.
     being_made: NamedTempFile,
     /// What keeps looks out meanwhile: what is half made is like nothing that was accepted.
@@ -157,15 +162,20 @@ impl AcceptedChanges {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let at = SystemTime::now();
         remove_old(&folder, at)?;
-        let change = |(path, state)| AcceptedChange { path, state, stamp: None, at };
+        let change = |(path, state)| {
+            let by_command = state == AcceptedState::Any;
+            AcceptedChange { path, state, stamp: None, at, by_command }
+        };
         let changes: Vec<AcceptedChange> = changes.into_iter().map(change).collect();
+        let touched = changes.iter().filter(|change| change.by_command).map(|change| change.path.clone());
+        let folders = folders_below(touched.collect());
         // A command may run for hours.
-        let is_command = changes.iter().any(|change| change.state == AcceptedState::Any);
+        let is_command = changes.iter().any(|change| change.by_command);
         let unseen = if is_command { None } else { wait_for(&folder, File::try_lock_shared) };
         let mut being_made = NamedTempFile::with_prefix_in(BEING_MADE, &folder)?;
         being_made.as_file().lock()?;
         being_made.write_all(&serde_json::to_vec(&changes)?)?;
-        Ok(Self { folder, changes, being_made, _unseen: unseen })
+        Ok(Self { folder, changes, folders, being_made, _unseen: unseen })
     }
 
     /// Says that they were made: what stands as it was to counts from here on as long as nobody changes it.
@@ -173,8 +183,9 @@ impl AcceptedChanges {
     /// # Errors
     /// If it cannot be written down.
     pub fn finish(self) -> io::Result<()> {
-        for change in self.changes.into_iter().flat_map(found) {
-            let record = change.record(&self.folder);
+        let Self { folder, changes, folders, being_made, _unseen } = self;
+        for change in changes.into_iter().flat_map(|change| found(change, &folders)) {
+            let record = change.record(&folder);
             match change.made() {
                 Some(made) => replace_small_file(&record, &serde_json::to_vec(&made)?)?,
                 // What another process made there meanwhile stays accepted.
@@ -182,7 +193,7 @@ impl AcceptedChanges {
                 None => remove(&record)?,
             }
         }
-        drop(self.being_made);
+        drop(being_made);
         Ok(())
     }
 }
@@ -210,26 +221,43 @@ fn wait_for(folder: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> Optio
     }
 }
 
-/// A change with what there is to tell of it: of what a command made by its `touches`, what is another one since it began.
-fn found(change: AcceptedChange) -> Vec<AcceptedChange> {
+/// Folders at and below some paths.
+fn folders_below(mut rest: Vec<PathBuf>) -> BTreeSet<FileId> {
+    let mut found = BTreeSet::new();
+    while let Some(path) = rest.pop().filter(|_| found.len() < MOST_PATHS) {
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        if metadata.is_dir() && found.insert(stamp(&metadata).id) {
+            let below = fs::read_dir(&path).into_iter().flatten().flatten();
+            let may_be_folder = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+            rest.extend(below.filter(may_be_folder).map(|entry| entry.path()));
+        }
+    }
+    found
+}
+
+/// A change with what there is to tell of it: of what a command made by its `touches`, what is another one since it began, and
+/// all of a folder that was none of those that stood `before`: it may have been moved there.
+fn found(change: AcceptedChange, before: &BTreeSet<FileId>) -> Vec<AcceptedChange> {
     if change.state != AcceptedState::Any {
         return vec![change];
     }
-    let (mut found, mut rest) = (Vec::new(), vec![change.path]);
+    let (mut found, mut rest) = (Vec::new(), vec![(change.path, false)]);
     let is_new = |metadata: &Metadata| {
         let changed = u64::try_from(stamp(metadata).changed).unwrap_or_default();
         SystemTime::UNIX_EPOCH + Duration::from_nanos(changed) + CLOCK_RESOLUTION >= change.at
     };
-    while let Some(path) = rest.pop().filter(|_| found.len() < MOST_PATHS) {
+    while let Some((path, in_new)) = rest.pop().filter(|_| found.len() < MOST_PATHS) {
         let state = match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
-                rest.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
-                if !is_new(&metadata) {
+                let in_new = in_new || !before.contains(&stamp(&metadata).id);
+                let below = fs::read_dir(&path).into_iter().flatten().flatten();
+                rest.extend(below.map(|entry| (entry.path(), in_new)));
+                if !(in_new || is_new(&metadata)) {
                     continue;
                 }
                 AcceptedState::Folder
             }
-            Ok(metadata) if !is_new(&metadata) => continue,
+            Ok(metadata) if !(in_new || is_new(&metadata)) => continue,
             Ok(metadata) if metadata.is_file() && metadata.len() <= MOST_BYTES => {
                 let Ok(bytes) = read_beginning(&path, MOST_BYTES) else { continue };
                 AcceptedState::file(None, &bytes)
@@ -237,7 +265,7 @@ fn found(change: AcceptedChange) -> Vec<AcceptedChange> {
             Err(error) if is_gone(&error) => AcceptedState::Absent,
             _ => continue,
         };
-        found.push(AcceptedChange { path, state, stamp: None, at: change.at });
+        found.push(AcceptedChange { path, state, stamp: None, at: change.at, by_command: true });
     }
     found
 }
@@ -253,12 +281,18 @@ pub(crate) struct AcceptedPaths {
     pub(crate) meanwhile: BTreeSet<PathBuf>,
     /// Paths that tools took away since, whatever stands there by now.
     pub(crate) removed: BTreeSet<PathBuf>,
+    /// The part of `paths` that a command may write, or wrote since, by its `touches`: one that runs beside it may have, too.
+    pub(crate) by_commands: BTreeSet<PathBuf>,
 }
 
 impl AcceptedPaths {
     /// Of those that count, all that stand so; what is gone only where that was since a time: who looked later saw it gone.
     pub(crate) fn since(records: &Path, since: SystemTime, counts: impl Fn(&Path) -> bool) -> Self {
         let folder = records.join(FOLDER);
+        // Before the others: who finishes makes those first.
+        let open: Vec<(Vec<AcceptedChange>, bool)> = being_made_in(&folder)
+            .map(|record| (read(&record).unwrap_or_default(), is_held(&record)))
+            .collect();
         let made: Vec<AcceptedChange> = records_in(&folder).filter_map(|record| read(&record)).collect();
         // Of a process that was killed, what it had made and no tool changed later.
         let counts_still = |change: &AcceptedChange| {
@@ -266,9 +300,8 @@ impl AcceptedPaths {
             matches!(change.state, AcceptedState::File { .. }) && !made.iter().any(is_later)
         };
         let mut being_made = Vec::new();
-        for record in being_made_in(&folder) {
-            let mut changes: Vec<AcceptedChange> = read(&record).unwrap_or_default();
-            if !is_held(&record) {
+        for (mut changes, is_held) in open {
+            if !is_held {
                 changes.retain(counts_still);
             }
             being_made.extend(changes);
@@ -286,6 +319,10 @@ impl AcceptedPaths {
             if change.state == AcceptedState::Folder {
                 found.folders.insert(change.path);
                 continue;
+            }
+            let is_open = change.state == AcceptedState::Any;
+            if change.by_command && (is_open || change.at >= since) {
+                found.by_commands.insert(change.path.clone());
             }
             if change.at >= since {
                 found.meanwhile.insert(change.path.clone());
@@ -309,6 +346,7 @@ impl AcceptedPaths {
         self.folders.extend(other.folders.iter().cloned());
         self.meanwhile.extend(other.meanwhile.iter().cloned());
         self.removed.extend(other.removed.iter().cloned());
+        self.by_commands.extend(other.by_commands.iter().cloned());
     }
 }
 

@@ -4,8 +4,9 @@
 //! Where nothing but the look protects (below level *full*) the helper keeps one of its own, for a supervisor that is killed
 //! while the command runs.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::accepted_changes::{AcceptedPaths, hold};
 use crate::level::Level;
@@ -103,6 +104,7 @@ impl LookBefore {
     ) -> Vec<Notice> {
         // What stands there by now is new.
         self.held.paths.retain(|path| !accepted.removed.contains(path));
+        let by_commands = accepted.by_commands.clone();
         let mut quarantine = Quarantine::new(quarantine).sparing(accepted);
         let mut notices = std::mem::take(&mut self.left_behind);
         notices.extend(self.snapshot.restore(walls, &self.roots, &mut quarantine));
@@ -113,6 +115,14 @@ impl LookBefore {
         notices.extend(between());
         quarantine.take_new(&self.held, &after, walls, &self.roots);
         quarantine.take_never((&self.held, &after), walls, &self.roots);
+        let told = |path: &PathBuf| {
+            Notice::Lacks(format!(
+                "{} is new, and stays: a command that ran beside this one was let write it, and which of them did cannot be \
+                 told: look at it",
+                path.display()
+            ))
+        };
+        notices.extend(after.new_since(&self.held).filter(|path| holds_any(&by_commands, path)).map(told));
         if let Err(error) = self.made.keep(&self.paths, &after) {
             let why = format!("repositories that it made cannot be changed by the next command: {error}");
             notices.push(Notice::Lacks(why));
@@ -125,6 +135,12 @@ impl LookBefore {
     }
 }
 
+/// Whether one of some paths is at a path, or below it, that is there.
+fn holds_any(paths: &BTreeSet<PathBuf>, path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+        && paths.range(path.to_owned()..).next().is_some_and(|first| first.starts_with(path))
+}
+
 /// Does what is done after a command for those that were killed, and says so.
 ///
 /// # Errors
@@ -135,15 +151,19 @@ fn look_after_killed(
     roots: &RootFolders,
     quarantine: &Path,
 ) -> Result<Vec<Notice>, SandboxError> {
-    let _held = walls.tracked_records.as_deref().and_then(hold);
-    let left = running.left_behind().map_err(|(path, error)| SandboxError::Path {
+    let unreadable = |(path, error)| SandboxError::Path {
         path,
         problem: format!(
             "what commands that were killed made cannot be told from what was there ({error}): look through the protected \
              files of the workspace, then remove this file"
         ),
-    })?;
-    let Some(left) = left else { return Ok(Vec::new()) };
+    };
+    if running.left_behind().map_err(unreadable)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let _held = walls.tracked_records.as_deref().and_then(hold);
+    // Read again, now that no tool changes what it says.
+    let Some(left) = running.left_behind().map_err(unreadable)? else { return Ok(Vec::new()) };
     let mut quarantine = Quarantine::new(quarantine).sparing(left.accepted());
     let mut notices = left.kept().restore(walls, roots, &mut quarantine);
     // What stands there would count as its owner's from here on.

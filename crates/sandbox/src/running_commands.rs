@@ -88,9 +88,10 @@ impl FolderRecord {
     }
 
     fn has(&self, kind: &str, path: &Path, value: &[u8]) -> bool {
-        !path.starts_with(&self.folder)
-            || self.found.contains(&digest(kind, path, value))
-            || self.is_accepted(path)
+        // What stands where a tool took something away since is new.
+        let was_found =
+            || self.found.contains(&digest(kind, path, value)) && !self.since.removed.contains(path);
+        !path.starts_with(&self.folder) || was_found() || self.is_accepted(path)
     }
 
     /// Whether a path is protected for who looks from another folder, and for nobody who looks from that of the record:

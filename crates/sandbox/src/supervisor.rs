@@ -290,10 +290,10 @@ impl Sandbox {
             true => look.after(&request.walls, (&run.quarantine, accepted), between),
             false => Vec::new(),
         };
-        drop(held);
         if let Some(Err(error)) = touched.map(AcceptedChanges::finish) {
             tracing::warn!(%error, "what a command made by its touches may be taken for that of another one");
         }
+        drop(held);
         let stalled = conversation.finish_telling(until);
         let ending = end.ending;
         let mut notices = end.notices;

@@ -46,6 +46,14 @@ fn later() {
     }
 }
 
+/// What was changed before is older than the clock can be wrong.
+fn settled() {
+    let began = SystemTime::now();
+    while began.elapsed().unwrap() <= CLOCK_RESOLUTION * 2 {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_file_counts_while_it_is_made_and_then_until_anybody_changes_anything_of_it() {
     let at = Fixture::new();
@@ -123,6 +131,28 @@ fn what_a_command_made_by_its_touches_counts_path_by_path_once_it_ended() {
     assert_eq!(found.paths, BTreeSet::from([at.file.join("one")]));
     assert_eq!(found.folders, BTreeSet::from([at.file.clone()]));
     assert!(found.any_in(&at.file) && !found.any_in(&at.file.join("two")));
+}
+
+#[test]
+fn of_a_folder_that_a_command_moved_to_its_touches_all_counts() {
+    let at = Fixture::new();
+    let aside = at.temp.path().join("aside");
+    fs::create_dir(&aside).unwrap();
+    fs::write(aside.join("one"), "ours").unwrap();
+    settled();
+    let began = SystemTime::now();
+    let being_made = at.begin(AcceptedState::Any);
+    fs::rename(&aside, &at.file).unwrap();
+    being_made.finish().unwrap();
+    let found = at.since(began);
+    assert_eq!(found.paths, BTreeSet::from([at.file.join("one")]));
+    assert_eq!(found.by_commands, found.paths);
+    assert!(at.since(SystemTime::now()).by_commands.is_empty(), "who began later saw it");
+    // The control: what stood there before is no command's.
+    fs::remove_dir_all(at.temp.path().join(FOLDER)).unwrap();
+    settled();
+    at.begin(AcceptedState::Any).finish().unwrap();
+    assert!(at.since(SystemTime::UNIX_EPOCH).paths.is_empty());
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use drawloom_sandbox::{FileBefore, Level, Notice, Outcome, before_running_commands};
+use drawloom_sandbox::{
+    AcceptedChanges, AcceptedState, FileBefore, Level, Notice, Outcome, before_running_commands,
+};
 
 use crate::world::{User, World};
 
@@ -132,6 +134,60 @@ fn what_a_killed_command_left_is_looked_after_by_the_next_one_and_what_came_late
         // At the lower level the helper of the first one, which outlives it, may be the one that looks first.
         let told = next.notices.iter().any(is_told);
         assert!(level == Level::Partial || told != comes_later, "{level}, {comes_later}: {next:?}");
+    }
+}
+
+/// What a tool begins to change at a path, as a person let it.
+fn accept(world: &World, name: &str, state: AcceptedState) -> AcceptedChanges {
+    let path = world.path("root").join(name);
+    AcceptedChanges::begin(&world.path("home/sandbox/tracked"), [(path, state)]).unwrap()
+}
+
+#[test]
+fn what_a_killed_command_put_where_a_tool_took_a_file_away_is_moved_away() {
+    let line =
+        ["touch made", &until("go"), "echo evil > AGENTS.md", "touch wrote", &until("over")].join("; ");
+    for is_removed in [true, false] {
+        let world = World::new(User::Own);
+        let mut first = world.start_beside(&line, Level::Full);
+        wait_for(&world.path("root/made"));
+        if is_removed {
+            let removing = accept(&world, "AGENTS.md", AcceptedState::Absent);
+            fs::remove_file(world.path("root/AGENTS.md")).unwrap();
+            removing.finish().unwrap();
+        }
+        touch(&world, "go");
+        wait_for(&world.path("root/wrote"));
+        first.kill().unwrap();
+        first.wait().unwrap();
+        let expected = if is_removed { Some("evil\n") } else { Some("ours") };
+        assert_eq!(world.text("root/AGENTS.md").as_deref(), expected, "the control");
+        let next = run(&world, "true", Level::Full);
+        let expected = if is_removed { None } else { Some("ours") };
+        assert_eq!(world.text("root/AGENTS.md").as_deref(), expected, "{next:?}");
+    }
+}
+
+/// Which of two made it cannot be told: one may write there, so that it stays, and the other one says so.
+#[test]
+fn what_is_new_where_a_command_beside_may_write_is_named() {
+    for is_over in [false, true] {
+        let world = World::new(User::Own);
+        let beside = accept(&world, ".envrc", AcceptedState::Any);
+        let line = ["echo made > .envrc", "touch made", &until("over")].join("; ");
+        let first = world.start_beside(&line, Level::Full);
+        wait_for(&world.path("root/made"));
+        let beside = if is_over { beside.finish().map(|()| None).unwrap() } else { Some(beside) };
+        touch(&world, "over");
+        let first = outcome(first);
+        let is_named = |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.contains("/.envrc is new, and stays"));
+        assert!(first.notices.iter().any(is_named), "{first:?}");
+        assert_eq!(world.text("root/.envrc").as_deref(), Some("made\n"));
+        drop(beside);
+        fs::remove_file(world.path("root/.envrc")).unwrap();
+        // The control: nobody may write there.
+        let alone = run(&world, "echo made > .envrc", Level::Full);
+        assert!(!alone.notices.iter().any(is_named) && !world.path("root/.envrc").exists(), "{alone:?}");
     }
 }
 
