@@ -278,7 +278,11 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
             let report = CommandReport::of(scope, (&outcome, ran), &commands.report, Some(&changed));
             Ok(call.tell(&CommandReport { network: opened.told(), ..report }))
         }
-        Err(why) => Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}"))),
+        Err(why) => {
+            let changed = changed.told_changes();
+            call.brief.borrow_mut().extend(changed.iter().flat_map(|changed| report::brief_files(changed)));
+            Err(changed.map_or(why.clone(), |changed| format!("{why}\n{changed}")))
+        }
     }
 }
 

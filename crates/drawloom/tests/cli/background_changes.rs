@@ -93,6 +93,18 @@ fn what_a_command_in_the_background_changes_is_shown_and_given_back() {
 }
 
 #[test]
+fn a_person_is_told_at_once_what_a_command_in_the_background_changed() {
+    let world = world(&[
+        calls(&json!([background("read go; echo bg > bg.txt; echo one; read go")])),
+        calls(&json!([look(&json!({"process": 1, "input": "\n", "wait_for": "one"}))])),
+        json!({"text": "Done."}),
+    ]);
+    let project = world.path("project");
+    let told = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Do it."]).err;
+    assert!(told.contains("made bg.txt (+1 −0)"), "{told}");
+}
+
+#[test]
 fn what_it_changes_before_its_turn_ends_is_found_and_what_a_person_changes_after_is_not() {
     let command = "echo bg > bg.txt; read go; echo later > later.txt; echo done";
     let world = world(&[

@@ -85,6 +85,8 @@ fn a_port_is_open_after_a_yes_until_its_command_ends_and_until_the_session_does(
     assert_eq!(answer(&address), Err(ErrorKind::ConnectionRefused), "before the yes");
     terminal.types("y\n");
     terminal.shows("Served.");
+    let told = terminal.contents();
+    assert!(told.contains(&format!("until then the owner reaches it at {address}")), "{told}");
     assert_eq!(answer(&address).as_deref(), Ok("from the server\n"));
     assert_eq!(answer(&format!("127.0.0.2:{port}")), Err(ErrorKind::ConnectionRefused));
     // One that was not opened answers the commands of its session alone, while it runs.

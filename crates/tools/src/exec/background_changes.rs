@@ -18,6 +18,7 @@ use super::changed_files::{
     ChangedFiles, OtherChanges, RecordedRoot, RootStates, SignFiles, holds_outside, outside_of, record_now,
     recording_from, write_down,
 };
+use super::report::brief_files;
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{Checkpoint, CheckpointError, RootRecords};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope, bounded};
@@ -262,6 +263,7 @@ pub(crate) fn beside_commands(
     if !told.is_empty() {
         let told = told.join("\n");
         let told = call.scope.masker.mask_entering(&told).text;
+        output.brief.extend(brief_files(&told));
         output.text = bounded(format!("{}\n[files changed in the background]\n{told}", output.text));
     }
     output

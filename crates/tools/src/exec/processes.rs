@@ -265,9 +265,10 @@ pub(super) fn start(
         let number = *number;
         processes.remove(&number);
     }
-    let opened = published.map_or_else(String::new, |addresses| {
-        format!("\nuntil then the owner reaches it at {addresses} of this machine")
-    });
+    let opened =
+        published.map(|addresses| format!("until then the owner reaches it at {addresses} of this machine"));
+    call.brief.borrow_mut().extend(opened.clone());
+    let opened = opened.map_or_else(String::new, |opened| format!("\n{opened}"));
     Ok(format!(
         "process {number} runs in the background; `process` looks at it, and it ends with this session{opened}"
     ))

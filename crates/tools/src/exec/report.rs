@@ -96,14 +96,18 @@ impl<'a> CommandReport<'a> {
 
     /// The part of [`Self::brief`] behind what it printed.
     pub(crate) fn brief_besides(&self) -> Vec<String> {
-        let files: Vec<&str> = self.files.iter().flat_map(|files| files.lines()).collect();
-        let more = files.len().saturating_sub(LAST);
-        let more = (more > 0).then(|| format!("[more files: {more}; /diff shows them]"));
         let notes = self.notes.iter().flat_map(|notes| notes.lines()).take(LAST);
         let network = self.network.iter().flat_map(|network| network.lines().skip(1)).take(LAST);
-        let files = files.iter().copied().take(LAST).map(str::to_owned).chain(more);
+        let files = self.files.iter().flat_map(|files| brief_files(files));
         files.chain(notes.chain(network).map(str::to_owned)).collect()
     }
+}
+
+/// The first of the lines that tell which files were changed, and how many more there are.
+pub(crate) fn brief_files(files: &str) -> impl Iterator<Item = String> + '_ {
+    let more = files.lines().count().saturating_sub(LAST);
+    let more = (more > 0).then(|| format!("[more files: {more}; /diff shows them]"));
+    files.lines().take(LAST).map(str::to_owned).chain(more)
 }
 
 /// What there is to know besides, a line each; nothing where all is as it should be.
