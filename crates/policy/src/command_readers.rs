@@ -118,59 +118,6 @@ fn is_input(word: &str) -> bool {
 const FILTERS: &[&str] =
     &["awk", "gawk", "mawk", "nawk", "sed", "gsed", "less", "more", "view", "man", "info", "nano"];
 
-/// Programs that run nothing of their input, whatever their arguments are, and commands of git.
-const TAKE_DATA: &[&str] = &[
-    "base64",
-    "cat",
-    "cksum",
-    "cmp",
-    "column",
-    "comm",
-    "curl",
-    "cut",
-    "diff",
-    "echo",
-    "egrep",
-    "fgrep",
-    "fold",
-    "grep",
-    "head",
-    "jq",
-    "md5sum",
-    "nl",
-    "od",
-    "paste",
-    "patch",
-    "printf",
-    "read",
-    "rev",
-    "sha1sum",
-    "sha256sum",
-    "sha512sum",
-    "sort",
-    "tac",
-    "tail",
-    "tee",
-    "tr",
-    "true",
-    "uniq",
-    "wc",
-    "xxd",
-];
-const TAKE_DATA_OF_GIT: &[&str] = &[
-    "am",
-    "apply",
-    "cat-file",
-    "check-ignore",
-    "commit",
-    "hash-object",
-    "mktree",
-    "notes",
-    "stripspace",
-    "tag",
-    "update-index",
-];
-
 /// Programs that run what their input says where an argument names it.
 const RUN_NAMED_INPUT: &[&str] = &["make", "uv", "deno", "bun"];
 
@@ -207,18 +154,8 @@ fn runs_input_file(words: &[&str]) -> bool {
     words == ["exec"] || (0..others).any(is_shell)
 }
 
-/// Whether a command runs nothing of a text that it gets.
-pub(crate) fn takes_data(command: &SimpleCommand) -> bool {
-    let all: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
-    match all[..] {
-        ["git", action, ..] => TAKE_DATA_OF_GIT.contains(&action),
-        [program, ..] => TAKE_DATA.contains(&program),
-        [] => false,
-    }
-}
-
 fn reads_fed_commands(all: &[&str], depth: usize) -> bool {
-    let is_line_that_reads = |text: &str| !Lexer::read(text, depth + 1, true).complete;
+    let is_line_that_reads = |text: &str| !Lexer::read(text, depth + 1, true, false).complete;
     let mut words = all;
     let (mut is_completed, mut replaces) = (false, false);
     while let Some(program) = words.first() {

@@ -1,5 +1,6 @@
 //! Matching of an exec pattern's words against a command: strictly for an allow rule, generously for a deny rule.
 
+use crate::data_takers::may_set;
 use crate::programs::{attached, base_name, is_interpreter, is_launcher, launches, program_letters};
 use crate::shell::{CommandLine, Lexer, SimpleCommand, UNREADABLE, Word};
 
@@ -38,8 +39,19 @@ pub(crate) fn hits_beside(pattern: &[String], more: bool, line: &CommandLine) ->
     hits_beside_within(pattern, more, line, 0)
 }
 
+/// Where a text stands that a program is given.
+#[derive(Clone, Copy)]
+struct TextContext {
+    depth: usize,
+    /// Whether an interpreter gets it.
+    code: bool,
+    /// Whether names of programs may mean others in it.
+    changes: bool,
+}
+
 fn hits_beside_within(pattern: &[String], more: bool, line: &CommandLine, depth: usize) -> Match {
-    let named = line.program_variables.iter().map(|word| hits_text(pattern, more, word, false, depth)).max();
+    let context = TextContext { depth, code: false, changes: true };
+    let named = line.program_variables.iter().map(|word| hits_text(pattern, more, word, context)).max();
     named.unwrap_or(Match::No).max(if line.complete { Match::No } else { Match::Unknown })
 }
 
@@ -51,15 +63,16 @@ fn hits_within(pattern: &[String], more: bool, command: &SimpleCommand, depth: u
         return direct;
     }
     let code = words.iter().any(|word| is_interpreter(&word.text));
+    let changes = command.changes_names || words.iter().any(may_set);
+    let context = TextContext { depth, code, changes };
     let letters = program_letters(|name| words.iter().any(|word| base_name(&word.text) == name));
     let mut best = direct;
     for (at, word) in words.iter().enumerate().skip(1) {
-        best =
-            best.max(hits_at(pattern, more, &words[at..])).max(hits_text(pattern, more, word, code, depth));
+        best = best.max(hits_at(pattern, more, &words[at..])).max(hits_text(pattern, more, word, context));
         // Whether the letters are those of the program that gets them is not looked into.
         if let Some(text) = attached(&word.text, &letters) {
             let value = Word { text: text.to_owned(), known: word.known, bare: 0 };
-            best = best.max(hits_text(pattern, more, &value, code, depth).min(Match::Unknown));
+            best = best.max(hits_text(pattern, more, &value, context).min(Match::Unknown));
         }
         if best == Match::Yes {
             break;
@@ -71,7 +84,8 @@ fn hits_within(pattern: &[String], more: bool, command: &SimpleCommand, depth: u
 /// Whether a word given to a launcher holds such a command: as a line of a shell, or anywhere in a text that names the
 /// program. An interpreter's code is never ruled out; its files are, for a pattern sees words, and the sandbox holds the
 /// rest.
-fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usize) -> Match {
+fn hits_text(pattern: &[String], more: bool, word: &Word, context: TextContext) -> Match {
+    let TextContext { depth, code, changes } = context;
     if !word.known || UNREADABLE.contains(&word.text.as_str()) {
         return Match::Unknown;
     }
@@ -86,7 +100,7 @@ fn hits_text(pattern: &[String], more: bool, word: &Word, code: bool, depth: usi
     if depth >= MAX_TEXTS {
         return Match::Unknown;
     }
-    let inner = Lexer::read(value, depth, false);
+    let inner = Lexer::read(value, depth, false, changes || value.len() < text.len());
     let found = inner.commands.iter().map(|command| hits_within(pattern, more, command, depth + 1)).max();
     let beside = hits_beside_within(pattern, more, &inner, depth + 1);
     let may = code || pattern.first().is_some_and(|program| names(value, base_name(program)));

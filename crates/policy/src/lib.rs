@@ -25,6 +25,7 @@
 
 mod call;
 mod command_readers;
+mod data_takers;
 mod decision;
 mod exec_match;
 mod lasting;

@@ -322,6 +322,22 @@ const GROUPED: &[(&str, &str, &[char])] = &[
     ("tar", "", &['F', 'I']),
 ];
 
+/// Variables from which no program takes a program, a library, a file or an option.
+pub(crate) const HARMLESS: &[&str] = &[
+    "CARGO_TERM_COLOR",
+    "CI",
+    "CLICOLOR",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LINES",
+    "NO_COLOR",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TZ",
+];
+
 /// Variables from which a program takes another one, by the end of their name.
 const PROGRAM_VARIABLES: &[&str] =
     &["ASKPASS", "BROWSER", "EDITOR", "PAGER", "SSH", "VISUAL", "_COMMAND", "_DIFF", "_RUNNER", "_WRAPPER"];

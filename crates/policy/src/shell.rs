@@ -62,6 +62,10 @@ pub(crate) struct SimpleCommand {
     pub(crate) words: Vec<Word>,
     /// Whether it may get its input from another command, or from a text of the line.
     pub(crate) fed: bool,
+    /// Whether a text of the line is the input of a command of its pipeline.
+    pub(crate) beside_document: bool,
+    /// Whether names of programs may mean others in its line.
+    pub(crate) changes_names: bool,
     /// Whether its input is a file.
     pub(crate) has_file: bool,
 }
@@ -80,6 +84,8 @@ pub(crate) struct CommandLine {
     pub(crate) redirections: Vec<Redirection>,
     /// Whether a variable is set before a command, by whatever name.
     pub(crate) assigns: bool,
+    /// Whether a name of a program may mean another one in it, or a program that it starts may start others.
+    pub(crate) changes_names: bool,
     /// Assignments of variables from which a program may take another one.
     pub(crate) program_variables: Vec<Word>,
     pub(crate) obstacles: Vec<Obstacle>,
@@ -91,7 +97,7 @@ pub(crate) struct CommandLine {
 
 impl CommandLine {
     pub(crate) fn read(line: &str) -> Self {
-        Lexer::read(line, 0, false)
+        Lexer::read(line, 0, false, false)
     }
 
     /// Adds what a text in it may run.
@@ -99,6 +105,7 @@ impl CommandLine {
         self.commands.extend(inner.commands);
         self.redirections.extend(inner.redirections);
         self.assigns |= inner.assigns;
+        self.changes_names |= inner.changes_names;
         self.program_variables.extend(inner.program_variables);
         self.documents.extend(inner.documents);
         self.complete &= inner.complete;

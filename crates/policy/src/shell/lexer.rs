@@ -1,7 +1,8 @@
 //! Lexer of command lines: operators, redirections and what else a line may hold; words are read in `words`.
 
-use crate::command_readers::{reads_commands, takes_data};
-use crate::programs::is_program_variable;
+use crate::command_readers::reads_commands;
+use crate::data_takers::{changes_names, is_harmless_setting, takes_data};
+use crate::programs::{HARMLESS, is_program_variable};
 
 use super::documents::PendingDocument;
 use super::{CommandLine, MAX_LINE, Obstacle, Redirection, SimpleCommand, Word};
@@ -23,22 +24,6 @@ pub(crate) const UNREADABLE: &[&str] =
 /// Commands whose arguments assign.
 const DECLARATIONS: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
-/// Variables from which no program takes a program, a library, a file or an option.
-const HARMLESS: &[&str] = &[
-    "CARGO_TERM_COLOR",
-    "CI",
-    "CLICOLOR",
-    "COLUMNS",
-    "FORCE_COLOR",
-    "LANG",
-    "LC_ALL",
-    "LINES",
-    "NO_COLOR",
-    "RUST_BACKTRACE",
-    "RUST_LOG",
-    "TZ",
-];
-
 /// Reader of one line.
 pub(crate) struct Lexer {
     pub(super) chars: Vec<char>,
@@ -53,11 +38,16 @@ pub(crate) struct Lexer {
 
 impl Lexer {
     /// Reads a line that stands in another one at a depth, where a command that takes others from its input may hide
-    /// some. A text that is the input of any may be commands, too, unless all are known to run none of it.
-    pub(crate) fn read(line: &str, depth: usize, fed: bool) -> CommandLine {
+    /// some. A text that is the input of any may be commands, too, unless all that may get it are known to run none of it,
+    /// by names that mean here what they mean elsewhere.
+    pub(crate) fn read(line: &str, depth: usize, fed: bool, changes: bool) -> CommandLine {
         let mut line = Self::parse(line, depth, fed);
+        line.changes_names |= changes || line.commands.iter().any(changes_names);
+        // What groups and functions are fed with, their end or their call tells.
+        let has_groups = line.obstacles.contains(&Obstacle::Compound);
+        let gets = |command: &&SimpleCommand| command.fed && (has_groups || command.beside_document);
         let is_data = line.documents.is_empty()
-            || line.commands.iter().all(|command| !command.fed || takes_data(command));
+            || (!line.changes_names && line.commands.iter().filter(gets).all(takes_data));
         if !is_data || line.commands.iter().any(|command| reads_commands(command, depth)) {
             line.complete = false;
             for depth in depth + 1..=MAX_DEPTH {
@@ -66,6 +56,8 @@ impl Lexer {
                 }
             }
         }
+        let changes = line.changes_names;
+        line.commands.iter_mut().for_each(|command| command.changes_names = changes);
         line
     }
 
@@ -75,6 +67,7 @@ impl Lexer {
             commands: Vec::new(),
             redirections: Vec::new(),
             assigns: false,
+            changes_names: false,
             program_variables: Vec::new(),
             obstacles: Vec::new(),
             documents: Vec::new(),
@@ -126,11 +119,13 @@ impl Lexer {
     /// Reads commands until a closing bracket, or to the end; says whether it came.
     fn list(&mut self, close: Option<char>) -> bool {
         let mut command = SimpleCommand::default();
-        let mut pipeline = Pipeline { groups: vec![self.fed], begun: false };
+        let mut pipeline = Pipeline { groups: vec![self.fed], begun: false, commands: 0, documents: 0 };
+        self.begin_pipeline(&mut pipeline);
         loop {
             let Some(c) = self.peek() else {
-                self.give_up_documents();
                 self.finish(&mut command);
+                self.end_pipeline(&mut pipeline);
+                self.give_up_documents();
                 return close.is_none();
             };
             match c {
@@ -139,8 +134,9 @@ impl Lexer {
                 '#' => self.skip_comment(),
                 ')' if close == Some(')') => {
                     self.at += 1;
-                    self.give_up_documents();
                     self.finish(&mut command);
+                    self.end_pipeline(&mut pipeline);
+                    self.give_up_documents();
                     return true;
                 }
                 '\n' | ';' | '|' | '&' | '(' | ')' if !self.starts_redirection() => {
@@ -170,6 +166,20 @@ impl Lexer {
         }
     }
 
+    fn begin_pipeline(&self, pipeline: &mut Pipeline) {
+        pipeline.commands = self.line.commands.len();
+        pipeline.documents = self.line.documents.len() + self.pending.len();
+    }
+
+    /// Notes which commands have a text beside them, and begins the next pipeline.
+    fn end_pipeline(&mut self, pipeline: &mut Pipeline) {
+        if self.line.documents.len() + self.pending.len() > pipeline.documents {
+            let commands = self.line.commands.iter_mut().skip(pipeline.commands);
+            commands.for_each(|command| command.beside_document = true);
+        }
+        self.begin_pipeline(pipeline);
+    }
+
     fn skip_comment(&mut self) {
         while self.peek().is_some_and(|c| c != '\n') {
             self.at += 1;
@@ -185,6 +195,7 @@ impl Lexer {
         // A pipe goes on over ends of lines.
         if joins || matches!(c, ';' | '&') || (c == '\n' && pipeline.begun) {
             self.fed = pipeline.base();
+            self.end_pipeline(pipeline);
         }
         pipeline.begun &= c != '|' && c != '(';
         if joins {
@@ -206,6 +217,9 @@ impl Lexer {
             }
             ('(', _) => {
                 self.note(Obstacle::Compound);
+                // Arithmetic assigns, and runs what stands in the index of an array.
+                self.line.changes_names |=
+                    self.peek() == Some('(') || self.chars[..self.at - 1].ends_with(&['(']);
                 let before = self.line.commands.len();
                 self.nested(self.fed);
                 // An empty one is that of a function, whose body comes.
@@ -251,6 +265,7 @@ impl Lexer {
         if assigns.is_some_and(|name| !HARMLESS.contains(&name)) {
             self.note(Obstacle::Assignment);
         }
+        self.line.changes_names |= assigns.is_some_and(|name| !is_harmless_setting(name, &word));
         if assigns.is_some_and(is_program_variable) {
             self.line.program_variables.push(word.clone());
         }
@@ -349,6 +364,9 @@ struct Pipeline {
     groups: Vec<bool>,
     /// Whether a command stands behind the last pipe.
     begun: bool,
+    /// Commands of the line before the pipeline, and texts that are their input.
+    commands: usize,
+    documents: usize,
 }
 
 impl Pipeline {

@@ -122,6 +122,7 @@ impl Lexer {
             _ if next.is_alphanumeric() || "_@*#?$!-[".contains(next) => {
                 word.known = false;
                 self.note(Obstacle::Substitution);
+                self.line.changes_names |= next == '[';
                 self.at += 2;
             }
             _ => {
@@ -151,12 +152,15 @@ impl Lexer {
             return;
         }
         self.depth += 1;
+        let documents = self.line.documents.len();
         let mut word = Word::default();
         while let Some(c) = self.peek() {
             match c {
                 '}' => {
                     self.at += 1;
                     self.depth -= 1;
+                    // An index is computed, and what is computed may run commands.
+                    self.line.changes_names |= self.line.documents.len() > documents;
                     return;
                 }
                 '$' => self.dollar(&mut word, true),
@@ -165,6 +169,7 @@ impl Lexer {
                     if matches!(c, '\'' | '"' | '\\' | '{') {
                         self.line.complete = false;
                     }
+                    self.line.changes_names |= c == '=';
                     self.at += 1;
                 }
             }

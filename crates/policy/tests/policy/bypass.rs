@@ -446,20 +446,23 @@ fn no_line_passes_an_allow_rule() {
 
 #[test]
 fn no_line_passes_a_deny_rule() {
-    for line in DENIED {
-        for (session, _) in sessions() {
-            for sandbox in [SandboxLevel::None, SandboxLevel::Partial, SandboxLevel::Full] {
-                let session = SessionFacts { sandbox, ..session };
-                for call in [online(line), exec(line, NetworkWish::Off), exec(line, NetworkWish::Open)] {
-                    let verdict = rules().decide(&call, &session);
-                    let passes = match session.attendance {
-                        Attendance::Attended => verdict.decision == Decision::Allow,
-                        Attendance::Unattended => verdict.decision != Decision::Deny,
-                    };
-                    assert!(!passes, "{line}: {}", verdict.reason);
-                    let named = matches!(verdict.reason, Reason::Rule(_) | Reason::Unread(_));
-                    assert!(named || verdict.decision == Decision::Deny, "{line}: {}", verdict.reason);
-                }
+    DENIED.iter().for_each(|line| passes_no_deny_rule(line));
+}
+
+/// Asserts that a line is denied or asked about for the rule on rm, or since it may be what that is about.
+pub(crate) fn passes_no_deny_rule(line: &str) {
+    for (session, _) in sessions() {
+        for sandbox in [SandboxLevel::None, SandboxLevel::Partial, SandboxLevel::Full] {
+            let session = SessionFacts { sandbox, ..session };
+            for call in [online(line), exec(line, NetworkWish::Off), exec(line, NetworkWish::Open)] {
+                let verdict = rules().decide(&call, &session);
+                let passes = match session.attendance {
+                    Attendance::Attended => verdict.decision == Decision::Allow,
+                    Attendance::Unattended => verdict.decision != Decision::Deny,
+                };
+                assert!(!passes, "{line}: {}", verdict.reason);
+                let named = matches!(verdict.reason, Reason::Rule(_) | Reason::Unread(_));
+                assert!(named || verdict.decision == Decision::Deny, "{line}: {}", verdict.reason);
             }
         }
     }

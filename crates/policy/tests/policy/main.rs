@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod bypass;
+mod documents;
 mod everyday;
 mod lasting;
 mod laws;
