@@ -9,7 +9,7 @@ use crate::bootstrap::{BootFile, Bootstrap, FILE_CAP, TOTAL_CAP, fit};
 use crate::estimate::Estimator;
 use crate::prefix::{FIXED_SHARE, FrozenText, NotSent, Prefix};
 use crate::segment::{Kind, SegmentOutcome, Source};
-use crate::skills::{Listed, SkillsIndex};
+use crate::skills::Listed;
 use crate::target::TargetModel;
 use crate::tools::{LEAST_WINDOW, MOST_TOOLS, SCHEMA_SHARE, offered};
 
@@ -53,11 +53,15 @@ impl<'a> PrefixBuilder<'a> {
             share: window / FIXED_SHARE,
             files,
             prefix: Prefix::default(),
-            listed: if target.tools { Listed::Whole } else { Listed::Nothing },
+            listed: Listed::Nothing,
             observed,
             room: u64::MAX,
         };
         fitting.choose_tools(window, target);
+        if !fitting.prefix.tools.is_empty() {
+            fitting.listed =
+                fitting.boot.skills.as_ref().map_or(Listed::Nothing, |skills| skills.listed(|_| true));
+        }
         fitting
     }
 
@@ -65,8 +69,11 @@ impl<'a> PrefixBuilder<'a> {
         if self.tokens() > self.share {
             self.defer("the schemas do not fit the share of the window that is fixed");
         }
-        while self.tokens() > self.share && self.listed != Listed::Nothing {
-            self.listed = self.listed.less();
+        if let (Some(skills), true) = (&self.boot.skills, self.tokens() > self.share) {
+            let others = self.tokens() - self.skill_tokens();
+            let room = self.share.saturating_sub(others);
+            self.listed =
+                skills.listed(|text| self.listed != Listed::Nothing && self.estimator.of(text) <= room);
         }
         let over = self.tokens().saturating_sub(self.share);
         if let (Some(memory), true) = (&self.boot.memory, over > 0) {
@@ -131,12 +138,16 @@ impl<'a> PrefixBuilder<'a> {
 
     fn tokens(&self) -> u64 {
         let tools: u64 = self.prefix.tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
-        let skills =
-            self.boot.skills.as_ref().map_or(0, |skills| self.estimator.of(&skills.text(self.listed)));
         let memory = self.boot.memory.as_ref();
         let observed = memory.map_or(0, |memory| self.estimator.of(&memory.observed(&self.observed)));
         let messages = self.estimator.of_messages(self.files.len() + 3);
-        tools + self.estimator.of(self.boot.identity().2) + self.file_tokens() + skills + observed + messages
+        let files = self.file_tokens();
+        let identity = self.estimator.of(self.boot.identity().2);
+        tools + identity + files + self.skill_tokens() + observed + messages
+    }
+
+    fn skill_tokens(&self) -> u64 {
+        self.boot.skills.as_ref().map_or(0, |skills| self.estimator.of(&skills.text(self.listed)))
     }
 
     /// Writes everything down in its order.
@@ -210,8 +221,8 @@ impl<'a> PrefixBuilder<'a> {
         let decision = if self.listed == Listed::Whole {
             SegmentOutcome::Sent
         } else {
-            self.prefix.notices.push(format!("the list of skills is sent {}", self.listed.as_str()));
-            let from = whole(skills).chars().count() as u64;
+            self.prefix.notices.push(format!("the list of skills is sent {}", self.listed.said()));
+            let from = skills.text(Listed::Whole).chars().count() as u64;
             SegmentOutcome::Trimmed { from, to: text.chars().count() as u64 }
         };
         self.text(
@@ -267,7 +278,3 @@ impl<'a> PrefixBuilder<'a> {
 pub(crate) const HANDOFF: &str = "HANDOFF.md";
 const MEMORY: &str = "MEMORY.md";
 const OF_KIND: &str = "of this session's kind";
-
-fn whole(skills: &SkillsIndex) -> String {
-    skills.text(Listed::Whole)
-}

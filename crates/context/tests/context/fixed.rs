@@ -165,6 +165,40 @@ fn a_small_window_gets_no_tools_unless_asked_for_and_a_plain_model_no_skills_eit
 }
 
 #[test]
+fn three_hundred_skills_in_a_small_window_are_all_listed_and_described_alike() {
+    let skill = |n: usize| SkillEntry {
+        name: format!("s{n:03}"),
+        description: "how to do something that is done now and then, step by step ".repeat(3),
+        path: format!("skills/s{n:03}/SKILL.md"),
+    };
+    let skills = |count| Some(SkillsIndex { entries: (0..count).map(skill).collect() });
+    let tools = vec![tool("read", 1, true)];
+    let described = |assembled: &Assembled| -> Vec<usize> {
+        let lines = drawn(assembled);
+        let list = lines.iter().find(|line| line.starts_with("system # Skills")).cloned().unwrap_or_default();
+        let told =
+            list.lines().flat_map(|line| line.split("- s").skip(1).map(str::to_owned)).collect::<Vec<_>>();
+        told.iter()
+            .map(|line| line.split_once("): ").map_or(0, |(_, what)| what.trim_end().chars().count()))
+            .collect()
+    };
+    let boot = Bootstrap { skills: skills(300), tools: tools.clone(), ..Bootstrap::default() };
+    let small = assembled(boot.clone(), 32_000);
+    let lengths = described(&small);
+    assert_eq!(lengths.len(), 300);
+    assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
+    let said = small.notices.iter().find(|notice| notice.contains("the list of skills is sent")).unwrap();
+    let piece = small.pieces.iter().find(|piece| piece.kind == Kind::SkillsIndex).unwrap();
+    assert!(matches!(piece.decision, SegmentOutcome::Trimmed { from, to } if to < from), "{said}");
+    // No tool could read them.
+    let untold = assembled(Bootstrap { tools: Vec::new(), ..boot }, 32_000);
+    assert_eq!(left_out(&untold, Kind::SkillsIndex), ["no tool could read them"]);
+    let far_too_many = assembled(Bootstrap { skills: skills(3_000), tools, ..Bootstrap::default() }, 32_000);
+    assert_eq!(left_out(&far_too_many, Kind::SkillsIndex), ["there is no room"]);
+    assert!(far_too_many.notices.iter().any(|notice| notice.contains("the list of skills is left out")));
+}
+
+#[test]
 fn hello_in_a_fresh_workspace_is_small() {
     let core: Vec<ToolSpec> = (0..14).map(|n| tool(&format!("core-{n}"), 4, true)).collect();
     let boot = Bootstrap { identity: "You are helpful.".repeat(8), tools: core, ..Bootstrap::default() };
