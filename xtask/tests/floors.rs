@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-context", 2),
     ("drawloom-policy", 2),
     ("drawloom-sandbox", 2),
+    ("drawloom-skills", 2),
     ("drawloom-interop", 3),
     ("drawloom-tools", 3),
     ("drawloom-agent", 4),

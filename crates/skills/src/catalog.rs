@@ -1,0 +1,127 @@
+//! All skills within reach: which goes before which, and which are offered (spec: agent §6, security §25).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use loom::Digest;
+use text::terminal::{is_unsafe, one_line};
+use workspace::StoreGuard;
+
+use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SourceKind};
+use crate::file::SkillFile;
+use crate::finding::Finding;
+use crate::metadata::{Machine, Requirements};
+
+/// Names of Drawloom's own skills. No other skill has one of them.
+pub const RESERVED: [&str; 6] =
+    ["buffer", "buffer-optimizer", "loom", "reminders", "skill-creator", "summarize"];
+
+/// What decides about the skills of some sources.
+pub struct CatalogRules<'a, M> {
+    pub machine: &'a M,
+    /// Names that the owner switched off.
+    pub disabled: &'a [String],
+    /// Folders that links may lead to.
+    pub link_targets: &'a [PathBuf],
+    /// Files that nothing opens.
+    pub guard: &'a StoreGuard,
+    /// Why a file of a workspace, by its path there and its digest, is not taken; none where it is.
+    pub refuses: &'a dyn Fn(&Path, Digest) -> Option<String>,
+}
+
+/// A skill that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    pub file: SkillFile,
+    pub source: SourceKind,
+    /// The file, as it is named to a model: below a workspace its path there, else the whole one.
+    pub path: PathBuf,
+    /// Its folder, by the whole path.
+    pub folder: PathBuf,
+    /// Why it is not offered, apart from what is missing.
+    pub refusal: Option<String>,
+    /// What it needs and the machine does not have.
+    pub missing: Vec<String>,
+    /// The file of the skill of its name that goes before it.
+    pub shadowed_by: Option<PathBuf>,
+}
+
+impl Skill {
+    /// Whether it is offered.
+    pub fn is_eligible(&self) -> bool {
+        self.refusal.is_none() && self.missing.is_empty() && self.shadowed_by.is_none()
+    }
+}
+
+/// Skills in the order of their sources, and what was not looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    pub skills: Vec<Skill>,
+    pub refused: Vec<RefusedPlace>,
+}
+
+impl Catalog {
+    /// Looks through sources, of which the first go before the later ones.
+    pub fn read(sources: &[SkillSource<'_>], rules: &CatalogRules<'_, impl Machine>) -> Self {
+        let mut found = Discovery::default();
+        for source in sources {
+            found.look(*source, rules.link_targets, rules.guard);
+        }
+        let mut skills: Vec<Skill> = found.files.into_iter().map(|file| skill(file, rules)).collect();
+        let mut first: HashMap<String, PathBuf> = HashMap::new();
+        // One that is refused for what it is takes the place of no other.
+        for skill in skills.iter_mut().filter(|skill| skill.refusal.is_none()) {
+            let key = skill.file.name.to_lowercase();
+            match first.get(&key) {
+                Some(path) => skill.shadowed_by = Some(path.clone()),
+                None => {
+                    first.insert(key, skill.path.clone());
+                }
+            }
+        }
+        Self { skills, refused: found.refused }
+    }
+}
+
+fn skill(found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
+    let FoundFile { kind, folder, path, is_linked, content } = found;
+    let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let (file, digest) = match content {
+        Ok(content) => (SkillFile::read(&content.bytes, &named), Some(content.digest())),
+        Err(error) => (unread(&named, error.problem.to_string()), None),
+    };
+    let name = file.name.to_lowercase();
+    let refusal = if let Some(finding) = file.refusal() {
+        Some(finding.why.clone())
+    } else if RESERVED.contains(&name.as_str()) {
+        Some(format!("the name {name} is that of a skill of Drawloom's: give it another one"))
+    } else if rules.disabled.iter().any(|disabled| disabled.to_lowercase() == name) {
+        Some("skills.disabled names it".to_owned())
+    } else if !is_writable_out(&path) {
+        Some("its path has characters that a model cannot write".to_owned())
+    } else {
+        // What lies in a folder that the owner named is theirs, whatever led there.
+        digest
+            .filter(|_| kind.is_of_workspace() && !is_linked)
+            .and_then(|digest| (rules.refuses)(&path, digest))
+    };
+    let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
+    Skill { file, source: kind, path, folder, refusal, missing, shadowed_by: None }
+}
+
+/// A file that cannot be read, as a skill with its reason.
+fn unread(folder: &str, why: String) -> SkillFile {
+    SkillFile {
+        name: one_line(folder).into_owned(),
+        description: String::new(),
+        requirements: Requirements::default(),
+        for_model: false,
+        body: String::new(),
+        findings: vec![Finding::error("unreadable", why)],
+    }
+}
+
+/// Whether a path is one line of plain text.
+fn is_writable_out(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| !path.chars().any(|c| is_unsafe(c) || matches!(c, '\n' | '\t')))
+}

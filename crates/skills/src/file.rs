@@ -1,0 +1,125 @@
+//! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
+
+use text::terminal::one_line;
+use workspace::frontmatter::{self, FrontmatterProblem, Map, Page};
+
+use crate::finding::{Finding, Severity};
+use crate::mending::mended;
+use crate::metadata::Requirements;
+
+/// Largest file, in bytes.
+pub const MAX_BYTES: u64 = 256_000;
+
+/// Most characters that the specification allows a name and a description.
+pub(crate) const NAME: usize = 64;
+pub(crate) const DESCRIPTION: usize = 1_024;
+
+/// A skill as its file says it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkillFile {
+    /// The name of its frontmatter, else that of its folder; one line.
+    pub name: String,
+    /// When it is of use, in one line; empty where the file does not say so.
+    pub description: String,
+    pub requirements: Requirements,
+    /// Whether a model is told of it; else a person alone calls it by name.
+    pub for_model: bool,
+    /// What is to be done, the text behind the frontmatter.
+    pub body: String,
+    pub findings: Vec<Finding>,
+}
+
+impl SkillFile {
+    /// Reads a file of a folder of this name. What is wrong with it are findings.
+    pub fn read(bytes: &[u8], folder: &str) -> Self {
+        let mut findings = Vec::new();
+        let page = page(bytes, &mut findings);
+        findings.extend(
+            page.warnings
+                .iter()
+                .map(|warning| Finding::warning("irregular", warning.what.to_string()).at(warning.line)),
+        );
+        let fields = page.fields.unwrap_or_default();
+        let requirements = Requirements::of(&fields, &mut findings);
+        let name = name(&fields, folder, &mut findings);
+        let description = description(&fields, &mut findings);
+        let hidden = read_bool(&fields, "disable-model-invocation", &mut findings);
+        Self { name, description, requirements, for_model: !hidden, body: page.body, findings }
+    }
+
+    /// The first error, for which the skill is not offered.
+    pub fn refusal(&self) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.severity == Severity::Error)
+    }
+}
+
+/// Frontmatter and body; a block that is no YAML is read once more with its values in quotes.
+fn page(bytes: &[u8], findings: &mut Vec<Finding>) -> Page {
+    let error = match frontmatter::read(bytes) {
+        Ok(page) => return page,
+        Err(error) => error,
+    };
+    if let FrontmatterProblem::Yaml(_) = error.why
+        && let Some(page) = mended(bytes).and_then(|bytes| frontmatter::read(&bytes).ok())
+    {
+        let why = format!("{}: put the value in quotes", error.why);
+        findings.push(Finding::warning("unquoted", why).at(error.line));
+        return page;
+    }
+    findings.push(Finding::error("unparsable", error.why.to_string()).at(error.line));
+    Page { fields: None, body: String::new(), warnings: Vec::new() }
+}
+
+fn name(fields: &Map, folder: &str, findings: &mut Vec<Finding>) -> String {
+    let given = read_text(fields, "name", findings);
+    let name = if given.is_empty() { in_one_line(folder) } else { given };
+    if name != folder {
+        let why = format!("the name {name} is not that of its folder, {}", one_line(folder));
+        findings.push(Finding::warning("other_name", why));
+    }
+    let length = name.chars().count();
+    if length > NAME {
+        let why = format!("the name has {length} characters, where {NAME} are allowed");
+        findings.push(Finding::warning("long_name", why));
+    }
+    name
+}
+
+fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
+    let description = read_text(fields, "description", findings);
+    let length = description.chars().count();
+    if length == 0 && findings.iter().all(|finding| finding.severity != Severity::Error) {
+        findings.push(Finding::error(
+            "no_description",
+            "it has no description: a model would not know when to use it",
+        ));
+    }
+    if length > DESCRIPTION {
+        let why = format!("the description has {length} characters, where {DESCRIPTION} are allowed");
+        findings.push(Finding::warning("long_description", why));
+    }
+    description
+}
+
+fn read_text(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> String {
+    match fields.text(key) {
+        Ok(text) => text.map(in_one_line).unwrap_or_default(),
+        Err(error) => {
+            findings.push(Finding::warning("wrong_kind", error.to_string()));
+            String::new()
+        }
+    }
+}
+
+fn read_bool(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> bool {
+    fields.bool(key).unwrap_or_else(|error| {
+        findings.push(Finding::warning("wrong_kind", error.to_string()));
+        None
+    }) == Some(true)
+}
+
+/// A text as one line without characters that move a cursor or turn the direction of text.
+fn in_one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    one_line(&words.join(" ")).into_owned()
+}

@@ -1,0 +1,24 @@
+//! Skills: folders with a `SKILL.md`, which says when it is of use and what is to be done then.
+//!
+//! Strangers write them, for several programs. They are read leniently, as data, by [`SkillFile`], and checked by the
+//! letter of the open specification by [`strict`]. [`Catalog`] finds them in the folders they stand in, by precedence,
+//! and says of each that is not offered why. Nothing here runs what a skill brings, and none of its texts is sent.
+//!
+//! The environment, the programs of the machine and what the owner accepted come in as arguments
+//! ([`CatalogRules`]).
+
+mod catalog;
+mod discovery;
+mod file;
+mod finding;
+mod mending;
+mod metadata;
+pub mod strict;
+#[cfg(test)]
+mod tests;
+
+pub use catalog::{Catalog, CatalogRules, RESERVED, Skill};
+pub use discovery::{MAX_FOLDERS, RefusedPlace, SkillSource, SourceKind};
+pub use file::{MAX_BYTES, SkillFile};
+pub use finding::{Finding, Severity};
+pub use metadata::{Machine, Requirements};

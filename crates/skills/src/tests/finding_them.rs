@@ -1,0 +1,210 @@
+//! Where skills are looked for, which go first, and what no link leads to.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use loom::Digest;
+use workspace::{Root, StoreGuard};
+
+use super::Having;
+use crate::{Catalog, CatalogRules, MAX_BYTES, MAX_FOLDERS, Skill, SkillSource, SourceKind};
+
+/// A workspace, a user's folder and a home with skills.
+struct World(tempfile::TempDir);
+
+impl World {
+    fn new() -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        for folder in ["work", "user", "home"] {
+            fs::create_dir(world.path(folder)).unwrap();
+        }
+        world
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(path)
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A skill whose folder has its name.
+    fn skill(&self, folder: &str) {
+        self.put(&format!("{folder}/SKILL.md"), "---\ndescription: Do it\n---\n");
+    }
+
+    fn catalog_by(&self, disabled: &[String], refuses: &dyn Fn(&Path, Digest) -> Option<String>) -> Catalog {
+        let guard = StoreGuard::default();
+        let root = |folder: &str| Root::open(&self.path(folder), &guard).unwrap();
+        let (work, user, home) = (root("work"), root("user"), root("home"));
+        let sources = [
+            SkillSource { kind: SourceKind::Workspace, root: &work },
+            SkillSource { kind: SourceKind::WorkspaceAgents, root: &work },
+            SkillSource { kind: SourceKind::UserAgents, root: &user },
+            SkillSource { kind: SourceKind::Home, root: &home },
+        ];
+        let machine = &Having::default();
+        Catalog::read(
+            &sources,
+            &CatalogRules { machine, disabled, link_targets: &[], guard: &guard, refuses },
+        )
+    }
+
+    fn catalog(&self) -> Catalog {
+        self.catalog_by(&[], &|_, _| None)
+    }
+}
+
+fn named<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a Skill> {
+    catalog.skills.iter().filter(|skill| skill.file.name == name).collect()
+}
+
+fn refused(catalog: &Catalog) -> Vec<(String, String)> {
+    let refused = catalog.refused.iter();
+    refused.map(|place| (place.path.to_string_lossy().into_owned(), place.why.clone())).collect()
+}
+
+#[test]
+fn the_first_source_goes_first_and_shadowing_is_told() {
+    let world = World::new();
+    for folder in
+        ["work/skills/a", "work/.agents/skills/a", "user/.agents/skills/A", "home/skills/a", "home/skills/b"]
+    {
+        world.skill(folder);
+    }
+    let catalog = world.catalog();
+    let sources: Vec<_> = catalog.skills.iter().map(|skill| skill.source).collect();
+    use SourceKind::{Home, UserAgents, Workspace, WorkspaceAgents};
+    assert_eq!(sources, [Workspace, WorkspaceAgents, UserAgents, Home, Home]);
+    let eligible: Vec<_> = catalog.skills.iter().filter(|skill| skill.is_eligible()).collect();
+    assert_eq!(eligible.iter().map(|skill| &*skill.file.name).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(eligible[0].path, Path::new("skills/a/SKILL.md"));
+    assert_eq!(eligible[0].folder, world.path("work/skills/a"));
+    assert_eq!(eligible[1].path, world.path("home/skills/b/SKILL.md"));
+    assert_eq!(named(&catalog, "A")[0].shadowed_by.as_deref(), Some(Path::new("skills/a/SKILL.md")));
+}
+
+#[test]
+fn a_skill_that_is_refused_shadows_none() {
+    let world = World::new();
+    world.put("work/skills/a/SKILL.md", "---\nname: a\n---\n");
+    world.skill("work/.agents/skills/b");
+    world.skill("home/skills/a");
+    world.skill("home/skills/b");
+    let catalog = world.catalog_by(&[], &|_, _| Some("unseen".to_owned()));
+    for name in ["a", "b"] {
+        let [of_workspace, of_home] = named(&catalog, name)[..] else { panic!("{catalog:?}") };
+        assert!(of_workspace.refusal.is_some() && of_home.is_eligible(), "{name}");
+    }
+    let disabled = world.catalog_by(&["B".to_owned()], &|_, _| None);
+    let refusals: Vec<_> = named(&disabled, "b").iter().map(|skill| skill.refusal.clone()).collect();
+    assert_eq!(refusals, vec![Some("skills.disabled names it".to_owned()); 2]);
+    assert!(named(&disabled, "a")[1].is_eligible());
+}
+
+#[test]
+fn no_other_skill_has_a_name_of_drawlooms_own() {
+    let world = World::new();
+    for name in crate::RESERVED {
+        world.skill(&format!("work/skills/{name}"));
+    }
+    world.put("home/skills/x/SKILL.md", "---\nname: Buffer\ndescription: d\n---\n");
+    let catalog = world.catalog();
+    assert_eq!(catalog.skills.len(), crate::RESERVED.len() + 1);
+    for skill in &catalog.skills {
+        assert!(skill.refusal.as_ref().unwrap().contains("of a skill of Drawloom's"), "{skill:?}");
+    }
+}
+
+#[test]
+fn skills_lie_at_most_six_levels_deep_and_in_a_folder_of_their_own() {
+    let world = World::new();
+    world.skill("work/skills/1/2/3/4/5");
+    world.skill("work/skills/1/2/3/4/six/6");
+    world.skill("work/skills/outer");
+    world.skill("work/skills/outer/inner");
+    world.skill("work/skills/.git/x");
+    world.skill("work/skills/node_modules/x");
+    world.put("work/skills/lower/skill.md", "---\ndescription: d\n---\n");
+    world.put("work/skills/SKILL.md", "---\ndescription: d\n---\n");
+    let catalog = world.catalog();
+    let names: Vec<&str> = catalog.skills.iter().map(|skill| &*skill.file.name).collect();
+    assert_eq!(names, ["5", "lower", "outer"]);
+    assert_eq!(
+        refused(&catalog),
+        [("skills/SKILL.md".to_owned(), "a skill stands in a folder of its own".to_owned())]
+    );
+}
+
+#[test]
+fn links_lead_only_to_folders_that_the_owner_named() {
+    let world = World::new();
+    world.skill("elsewhere/linked");
+    world.skill("elsewhere/all/one");
+    world.skill("work/skills/own");
+    symlink(world.path("elsewhere/linked"), world.path("work/skills/link")).unwrap();
+    symlink(world.path("elsewhere/all"), world.path("home/skills")).unwrap();
+    symlink("nowhere", world.path("work/skills/dead")).unwrap();
+    symlink(world.path("elsewhere"), world.path("elsewhere/all/round")).unwrap();
+    let refusing = world.catalog();
+    assert_eq!(refusing.skills.len(), 1);
+    let paths: Vec<String> = refused(&refusing).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["skills/link".to_owned(), world.path("home/skills").to_string_lossy().into_owned()]);
+    assert!(refusing.refused[0].why.contains("skills.link_targets"));
+    let targets = [world.path("elsewhere")];
+    let guard = StoreGuard::default();
+    let (work, home) =
+        (Root::open(&world.path("work"), &guard).unwrap(), Root::open(&world.path("home"), &guard).unwrap());
+    let sources = [
+        SkillSource { kind: SourceKind::Workspace, root: &work },
+        SkillSource { kind: SourceKind::Home, root: &home },
+    ];
+    let rules = CatalogRules {
+        machine: &Having::default(),
+        disabled: &[],
+        link_targets: &targets,
+        guard: &guard,
+        refuses: &|path, _| (path != Path::new("skills/own/SKILL.md")).then(|| "unseen".to_owned()),
+    };
+    let catalog = Catalog::read(&sources, &rules);
+    let paths: Vec<_> =
+        catalog.skills.iter().filter(|skill| skill.is_eligible()).map(|skill| skill.path.clone()).collect();
+    let linked = ["elsewhere/linked/SKILL.md", "elsewhere/all/one/SKILL.md"].map(|path| world.path(path));
+    assert_eq!(paths, [linked[0].clone(), PathBuf::from("skills/own/SKILL.md"), linked[1].clone()]);
+    assert_eq!(catalog.refused.len(), 1, "links among links lead nowhere: {:?}", catalog.refused);
+}
+
+#[test]
+fn a_file_that_is_a_link_or_too_large_is_named_with_its_reason() {
+    let world = World::new();
+    world.put("secret", "---\ndescription: root:x:0:0\n---\n");
+    fs::create_dir_all(world.path("work/skills/a")).unwrap();
+    symlink(world.path("secret"), world.path("work/skills/a/SKILL.md")).unwrap();
+    world.put("work/skills/b/SKILL.md", &"x".repeat(usize::try_from(MAX_BYTES).unwrap() + 1));
+    fs::create_dir_all(world.path("work/skills/c\nd")).unwrap();
+    world.skill("work/skills/c\nd");
+    let catalog = world.catalog();
+    let whys: Vec<_> = catalog.skills.iter().map(|skill| skill.refusal.clone().unwrap()).collect();
+    assert_eq!(whys.len(), 3, "{catalog:?}");
+    assert!(whys[0].contains("symbolic link") && whys[1].contains("larger than"), "{whys:?}");
+    assert!(whys[2].contains("cannot write"), "{whys:?}");
+    assert!(catalog.skills.iter().all(|skill| !skill.file.description.contains("root")));
+}
+
+#[test]
+fn no_more_than_two_thousand_folders_are_looked_through() {
+    let world = World::new();
+    for n in 0..MAX_FOLDERS {
+        fs::create_dir_all(world.path(&format!("work/skills/{n:04}"))).unwrap();
+    }
+    world.skill("work/skills/9999");
+    world.skill("home/skills/other");
+    let catalog = world.catalog();
+    assert_eq!(catalog.skills.len(), 1, "those of other sources are found");
+    assert_eq!(catalog.refused.len(), 1);
+    assert!(catalog.refused[0].why.contains("more than 2000 folders"), "{:?}", catalog.refused);
+}
