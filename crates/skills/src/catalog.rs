@@ -4,17 +4,22 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use loom::Digest;
-use text::terminal::{is_unsafe, one_line};
+use text::terminal::is_unsafe;
 use workspace::StoreGuard;
 
 use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SourceKind};
 use crate::file::SkillFile;
-use crate::finding::Finding;
-use crate::metadata::{Machine, Requirements};
+use crate::metadata::Machine;
 
-/// Names of Drawloom's own skills. No other skill has one of them.
-pub const RESERVED: [&str; 6] =
-    ["buffer", "buffer-optimizer", "loom", "reminders", "skill-creator", "summarize"];
+/// A text that may become that of a skill.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillText<'a> {
+    /// Whether it is the workspace that brings it.
+    pub is_of_workspace: bool,
+    /// The file as it is named to a model: below a workspace its path there, else the whole one.
+    pub path: &'a Path,
+    pub digest: Digest,
+}
 
 /// What decides about the skills of some sources.
 pub struct CatalogRules<'a, M> {
@@ -25,8 +30,8 @@ pub struct CatalogRules<'a, M> {
     pub link_targets: &'a [PathBuf],
     /// Files that nothing opens.
     pub guard: &'a StoreGuard,
-    /// Why a file of a workspace, by its path there and its digest, is not taken; none where it is.
-    pub refuses: &'a dyn Fn(&Path, Digest) -> Option<String>,
+    /// Why a text is not taken; none where it is.
+    pub refuses: &'a dyn Fn(SkillText<'_>) -> Option<String>,
 }
 
 /// A skill that was found.
@@ -64,13 +69,14 @@ impl Catalog {
     /// Looks through sources, of which the first go before the later ones.
     pub fn read(sources: &[SkillSource<'_>], rules: &CatalogRules<'_, impl Machine>) -> Self {
         let mut found = Discovery::default();
+        let mut skills = Vec::new();
         for source in sources {
-            found.look(*source, rules.link_targets, rules.guard);
+            let files = found.look(*source, rules.link_targets, rules.guard);
+            skills.extend(files.into_iter().map(|file| skill(source.kind, file, rules)));
         }
-        let mut skills: Vec<Skill> = found.files.into_iter().map(|file| skill(file, rules)).collect();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         // One that is refused for what it is takes the place of no other.
-        for skill in skills.iter_mut().filter(|skill| skill.refusal.is_none()) {
+        for skill in skills.iter_mut().filter(|skill: &&mut Skill| skill.refusal.is_none()) {
             let key = skill.file.name.to_lowercase();
             match first.get(&key) {
                 Some(path) => skill.shadowed_by = Some(path.clone()),
@@ -83,42 +89,27 @@ impl Catalog {
     }
 }
 
-fn skill(found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
-    let FoundFile { kind, folder, path, is_linked, content } = found;
+fn skill(source: SourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
+    let FoundFile { folder, path, is_linked, content } = found;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (file, digest) = match content {
         Ok(content) => (SkillFile::read(&content.bytes, &named), Some(content.digest())),
-        Err(error) => (unread(&named, error.problem.to_string()), None),
+        Err(error) => (SkillFile::unread(&named, error.problem.to_string()), None),
     };
-    let name = file.name.to_lowercase();
+    let is_off = |disabled: &String| disabled.to_lowercase() == file.name.to_lowercase();
     let refusal = if let Some(finding) = file.refusal() {
         Some(finding.why.clone())
-    } else if RESERVED.contains(&name.as_str()) {
-        Some(format!("the name {name} is that of a skill of Drawloom's: give it another one"))
-    } else if rules.disabled.iter().any(|disabled| disabled.to_lowercase() == name) {
+    } else if rules.disabled.iter().any(is_off) {
         Some("skills.disabled names it".to_owned())
     } else if !is_writable_out(&path) {
         Some("its path has characters that a model cannot write".to_owned())
     } else {
         // What lies in a folder that the owner named is theirs, whatever led there.
-        digest
-            .filter(|_| kind.is_of_workspace() && !is_linked)
-            .and_then(|digest| (rules.refuses)(&path, digest))
+        let is_of_workspace = source.is_of_workspace() && !is_linked;
+        digest.and_then(|digest| (rules.refuses)(SkillText { is_of_workspace, path: &path, digest }))
     };
     let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
-    Skill { file, source: kind, path, folder, refusal, missing, shadowed_by: None }
-}
-
-/// A file that cannot be read, as a skill with its reason.
-fn unread(folder: &str, why: String) -> SkillFile {
-    SkillFile {
-        name: one_line(folder).into_owned(),
-        description: String::new(),
-        requirements: Requirements::default(),
-        for_model: false,
-        body: String::new(),
-        findings: vec![Finding::error("unreadable", why)],
-    }
+    Skill { file, source, path, folder, refusal, missing, shadowed_by: None }
 }
 
 /// Whether a path is one line of plain text.

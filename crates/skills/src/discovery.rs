@@ -66,21 +66,33 @@ pub struct RefusedPlace {
 }
 
 /// A file that was found.
-pub(crate) struct FoundFile {
-    pub(crate) kind: SourceKind,
+#[derive(Debug)]
+pub struct FoundFile {
     /// The folder of the skill, by its whole path.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// The file as it is named to a model: below a workspace its path there, else the whole one.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Whether a link to a folder that the owner named led to it.
-    pub(crate) is_linked: bool,
-    pub(crate) content: Result<Content, FileError>,
+    pub is_linked: bool,
+    pub content: Result<Content, FileError>,
+}
+
+/// Files of skills in a folder, which may be that of a skill itself, and what was not looked at.
+pub fn files_below(
+    root: &Root,
+    allowed: &[PathBuf],
+    guard: &StoreGuard,
+) -> (Vec<FoundFile>, Vec<RefusedPlace>) {
+    let mut found = Discovery::default();
+    let place = Place { root, is_relative: false, is_linked: false, is_source: false, allowed, guard };
+    found.walk(&place, &RelativePath::root(), 1);
+    (found.files, found.refused)
 }
 
 /// Everything found in some sources, in their order.
 #[derive(Default)]
 pub(crate) struct Discovery {
-    pub(crate) files: Vec<FoundFile>,
+    files: Vec<FoundFile>,
     pub(crate) refused: Vec<RefusedPlace>,
     /// Folders of the source that were looked at.
     folders: usize,
@@ -88,23 +100,33 @@ pub(crate) struct Discovery {
 
 /// A root with how its paths are shown.
 struct Place<'a> {
-    kind: SourceKind,
     root: &'a Root,
+    /// Whether paths are those below it.
+    is_relative: bool,
     is_linked: bool,
+    /// Whether skills stand in folders of its folder, which is none itself.
+    is_source: bool,
     allowed: &'a [PathBuf],
     guard: &'a StoreGuard,
 }
 
 impl Discovery {
-    /// Looks through a source. Links lead only to folders in `allowed`, or below one, by canonical paths.
-    pub(crate) fn look(&mut self, source: SkillSource<'_>, allowed: &[PathBuf], guard: &StoreGuard) {
+    /// Files of a source. Links lead only to folders in `allowed`, or below one.
+    pub(crate) fn look(
+        &mut self,
+        source: SkillSource<'_>,
+        allowed: &[PathBuf],
+        guard: &StoreGuard,
+    ) -> Vec<FoundFile> {
         let SkillSource { kind, root } = source;
-        let place = Place { kind, root, is_linked: false, allowed, guard };
+        let is_relative = kind.is_of_workspace();
+        let place = Place { root, is_relative, is_linked: false, is_source: true, allowed, guard };
         self.folders = 0;
         match RelativePath::parse(kind.folder()) {
             Ok(path) => self.walk(&place, &path, 1),
             Err(problem) => self.refuse(&place, Path::new(kind.folder()), problem.to_string()),
         }
+        std::mem::take(&mut self.files)
     }
 
     fn walk(&mut self, place: &Place<'_>, folder: &RelativePath, level: usize) {
@@ -132,7 +154,7 @@ impl Discovery {
         let own = listing.entries.iter().find(is_file);
         match own.map(|entry| folder.join(&entry.name)) {
             // What lies in the folder of a skill belongs to it.
-            Some(Ok(file)) if level > 1 => return self.take(place, folder, &file),
+            Some(Ok(file)) if level > 1 || !place.is_source => return self.take(place, folder, &file),
             Some(Ok(file)) => {
                 self.refuse(place, file.as_path(), "a skill stands in a folder of its own".to_owned())
             }
@@ -166,7 +188,8 @@ impl Discovery {
         match Root::open(&target, place.guard) {
             Ok(root) => {
                 // A link in there would lead on without end.
-                let place = Place { root: &root, is_linked: true, allowed: &[], ..*place };
+                let place =
+                    Place { root: &root, is_relative: false, is_linked: true, allowed: &[], ..*place };
                 self.walk(&place, &RelativePath::root(), level);
             }
             Err(error) => self.refuse(place, link.as_path(), error.problem.to_string()),
@@ -178,7 +201,7 @@ impl Discovery {
         let content = place.root.read(file, &ReadRules::at_most(MAX_BYTES));
         let path = place.shown(file.as_path());
         let is_linked = place.is_linked;
-        self.files.push(FoundFile { kind: place.kind, folder: whole, path, is_linked, content });
+        self.files.push(FoundFile { folder: whole, path, is_linked, content });
     }
 
     fn refuse(&mut self, place: &Place<'_>, path: &Path, why: String) {
@@ -189,9 +212,6 @@ impl Discovery {
 impl Place<'_> {
     /// A path below the root as it is named to a model.
     fn shown(&self, path: &Path) -> PathBuf {
-        match self.kind.is_of_workspace() && !self.is_linked {
-            true => path.to_owned(),
-            false => self.root.path().join(path),
-        }
+        if self.is_relative { path.to_owned() } else { self.root.path().join(path) }
     }
 }

@@ -14,6 +14,10 @@ pub const MAX_BYTES: u64 = 256_000;
 pub(crate) const NAME: usize = 64;
 pub(crate) const DESCRIPTION: usize = 1_024;
 
+/// Names of Drawloom's own skills. No other skill has one of them.
+pub const RESERVED: [&str; 6] =
+    ["buffer", "buffer-optimizer", "loom", "reminders", "skill-creator", "summarize"];
+
 /// A skill as its file says it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillFile {
@@ -43,8 +47,24 @@ impl SkillFile {
         let requirements = Requirements::of(&fields, &mut findings);
         let name = name(&fields, folder, &mut findings);
         let description = description(&fields, &mut findings);
+        if RESERVED.contains(&name.to_lowercase().as_str()) {
+            let why = format!("the name {name} is that of a skill of Drawloom's: give it another one");
+            findings.push(Finding::error("reserved", why));
+        }
         let hidden = read_bool(&fields, "disable-model-invocation", &mut findings);
         Self { name, description, requirements, for_model: !hidden, body: page.body, findings }
+    }
+
+    /// A file that cannot be read, in a folder of this name.
+    pub fn unread(folder: &str, why: String) -> Self {
+        Self {
+            name: in_one_line(folder),
+            description: String::new(),
+            requirements: Requirements::default(),
+            for_model: false,
+            body: String::new(),
+            findings: vec![Finding::error("unreadable", why)],
+        }
     }
 
     /// The first error, for which the skill is not offered.

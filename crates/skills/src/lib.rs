@@ -17,8 +17,8 @@ pub mod strict;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogRules, RESERVED, Skill};
-pub use discovery::{MAX_FOLDERS, RefusedPlace, SkillSource, SourceKind};
-pub use file::{MAX_BYTES, SkillFile};
+pub use catalog::{Catalog, CatalogRules, Skill, SkillText};
+pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SourceKind, files_below};
+pub use file::{MAX_BYTES, RESERVED, SkillFile};
 pub use finding::{Finding, Severity};
 pub use metadata::{Machine, Requirements};

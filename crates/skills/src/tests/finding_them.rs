@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use loom::Digest;
 use workspace::{Root, StoreGuard};
 
 use super::Having;
-use crate::{Catalog, CatalogRules, MAX_BYTES, MAX_FOLDERS, Skill, SkillSource, SourceKind};
+use crate::{
+    Catalog, CatalogRules, MAX_BYTES, MAX_FOLDERS, Skill, SkillSource, SkillText, SourceKind, files_below,
+};
 
 /// A workspace, a user's folder and a home with skills.
 struct World(tempfile::TempDir);
@@ -37,7 +38,7 @@ impl World {
         self.put(&format!("{folder}/SKILL.md"), "---\ndescription: Do it\n---\n");
     }
 
-    fn catalog_by(&self, disabled: &[String], refuses: &dyn Fn(&Path, Digest) -> Option<String>) -> Catalog {
+    fn catalog_by(&self, disabled: &[String], refuses: &dyn Fn(SkillText<'_>) -> Option<String>) -> Catalog {
         let guard = StoreGuard::default();
         let root = |folder: &str| Root::open(&self.path(folder), &guard).unwrap();
         let (work, user, home) = (root("work"), root("user"), root("home"));
@@ -55,7 +56,7 @@ impl World {
     }
 
     fn catalog(&self) -> Catalog {
-        self.catalog_by(&[], &|_, _| None)
+        self.catalog_by(&[], &|_| None)
     }
 }
 
@@ -95,12 +96,12 @@ fn a_skill_that_is_refused_shadows_none() {
     world.skill("work/.agents/skills/b");
     world.skill("home/skills/a");
     world.skill("home/skills/b");
-    let catalog = world.catalog_by(&[], &|_, _| Some("unseen".to_owned()));
+    let catalog = world.catalog_by(&[], &|text| text.is_of_workspace.then(|| "unseen".to_owned()));
     for name in ["a", "b"] {
         let [of_workspace, of_home] = named(&catalog, name)[..] else { panic!("{catalog:?}") };
         assert!(of_workspace.refusal.is_some() && of_home.is_eligible(), "{name}");
     }
-    let disabled = world.catalog_by(&["B".to_owned()], &|_, _| None);
+    let disabled = world.catalog_by(&["B".to_owned()], &|_| None);
     let refusals: Vec<_> = named(&disabled, "b").iter().map(|skill| skill.refusal.clone()).collect();
     assert_eq!(refusals, vec![Some("skills.disabled names it".to_owned()); 2]);
     assert!(named(&disabled, "a")[1].is_eligible());
@@ -168,7 +169,10 @@ fn links_lead_only_to_folders_that_the_owner_named() {
         disabled: &[],
         link_targets: &targets,
         guard: &guard,
-        refuses: &|path, _| (path != Path::new("skills/own/SKILL.md")).then(|| "unseen".to_owned()),
+        refuses: &|text| {
+            let is_accepted = text.path == Path::new("skills/own/SKILL.md");
+            (text.is_of_workspace && !is_accepted).then(|| "unseen".to_owned())
+        },
     };
     let catalog = Catalog::read(&sources, &rules);
     let paths: Vec<_> =
@@ -193,6 +197,25 @@ fn a_file_that_is_a_link_or_too_large_is_named_with_its_reason() {
     assert!(whys[0].contains("symbolic link") && whys[1].contains("larger than"), "{whys:?}");
     assert!(whys[2].contains("cannot write"), "{whys:?}");
     assert!(catalog.skills.iter().all(|skill| !skill.file.description.contains("root")));
+}
+
+#[test]
+fn the_folder_of_a_skill_and_one_of_skills_are_looked_at_alike() {
+    let world = World::new();
+    world.skill("work/skills/a");
+    world.skill("work/skills/b");
+    let found = |folder: &str| {
+        let guard = StoreGuard::default();
+        let (files, refused) = files_below(&Root::open(&world.path(folder), &guard).unwrap(), &[], &guard);
+        assert_eq!(refused, Vec::new());
+        files.into_iter().map(|file| (file.folder, file.path)).collect::<Vec<_>>()
+    };
+    let both = ["a", "b"].map(|name| {
+        let folder = world.path(&format!("work/skills/{name}"));
+        (folder.clone(), folder.join("SKILL.md"))
+    });
+    assert_eq!(found("work/skills"), both);
+    assert_eq!(found("work/skills/b"), both[1..]);
 }
 
 #[test]
