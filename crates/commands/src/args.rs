@@ -9,6 +9,7 @@ pub mod files;
 pub mod maintenance;
 pub mod model;
 pub mod policy;
+pub mod skills;
 pub mod think;
 pub mod tree;
 pub mod workspace;

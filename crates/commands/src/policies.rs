@@ -49,7 +49,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     profile::agent(&app.settings, agent)?;
     let further = named_folders(app, &args.allow)?;
     let (tool, arguments) = context::tools::unwrapped(&args.tool, &arguments);
-    let scope = tools::scope(app, agent, kind, &[tool.to_owned()], &further)?;
+    let scope = tools::scope(app, agent, kind, &[tool.to_owned()], (&further, &[]))?;
     let registry = tools::all(app, scope)?;
     let checked = registry.check(tool, arguments).map_err(|refused| {
         CommandError::usage(refused.text, "`drawloom policy test TOOL ARGS`, as a model would call it")

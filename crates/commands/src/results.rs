@@ -8,6 +8,7 @@ pub mod file_changes;
 pub mod maintenance;
 pub mod model;
 pub mod policy;
+pub mod skills;
 pub mod slash;
 pub mod tree;
 pub mod workspace;
@@ -111,6 +112,12 @@ pub enum CommandOutcome {
     Plan(slash::PlanShown),
     /// `tools list`, `/tools`.
     Tools(slash::ToolsShown),
+    /// `skills list`.
+    Skills(skills::SkillsShown),
+    /// `skills show`.
+    Skill(skills::SkillTextShown),
+    /// `skills check`.
+    SkillsChecked(skills::SkillsChecked),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
     /// `/zone`.
@@ -179,6 +186,7 @@ impl CommandOutcome {
         let failed = match self {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
             Self::Checked(found) => !found.ok,
+            Self::SkillsChecked(found) => !found.ok,
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
             Self::BackedUp(made) => !made.problems.is_empty(),

@@ -287,6 +287,15 @@ pub struct WebSettings {
     pub search: Option<SearchService>,
 }
 
+/// Which skills there are.
+#[derive(Debug, Clone, Default)]
+pub struct SkillSettings {
+    /// Names of those that are switched off.
+    pub disabled: Vec<String>,
+    /// Folders that links to skills may lead to, as they are written: `~` is the owner's home.
+    pub link_targets: Vec<PathBuf>,
+}
+
 /// Settings of commands.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -312,6 +321,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// `[web]`.
     pub web: WebSettings,
+    /// `[skills]`.
+    pub skills: SkillSettings,
     /// `[limits]`.
     pub limits: ResourceLimits,
     /// How much is thought before an answer, where neither a flag nor a preset says so.

@@ -14,6 +14,7 @@ use crate::args::maintenance::{
 };
 use crate::args::model::{Init, ModelCommand};
 use crate::args::policy::PolicyCommand;
+use crate::args::skills::SkillsCommand;
 use crate::args::tree::{TreeCommand, ViewAction};
 use crate::args::workspace::WorkspaceCommand;
 use crate::error::CommandError;
@@ -57,6 +58,9 @@ pub enum Command {
     /// List the tools that a model may call.
     #[command(subcommand, after_help = "Example: drawloom tools list")]
     Tools(ToolsCommand),
+    /// List, check and show skills.
+    #[command(subcommand, after_help = "Example: drawloom skills list")]
+    Skills(SkillsCommand),
     /// Work with trees: documents and conversations.
     #[command(subcommand, after_help = "Example: drawloom tree generate Rain -n 3")]
     Tree(TreeCommand),
@@ -143,6 +147,9 @@ impl Command {
             Self::Files(FilesCommand::History(_)) => spec("files history", Read),
             Self::Files(FilesCommand::Restore(_)) => spec("files restore", Write),
             Self::Tools(ToolsCommand::List(_)) => spec("tools list", Read),
+            Self::Skills(SkillsCommand::List) => spec("skills list", Read),
+            Self::Skills(SkillsCommand::Check(_)) => spec("skills check", Read),
+            Self::Skills(SkillsCommand::Show(_)) => spec("skills show", Read),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

@@ -121,7 +121,7 @@ fn workspace() -> Bootstrap {
         identity: "You are helpful.".into(),
         files: ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"].map(file).into(),
         tools: (0..30).map(tool).collect(),
-        skills: Some(SkillsIndex { entries: (0..200).map(skill).collect() }),
+        skills: Some(SkillsIndex { entries: (0..200).map(skill).collect(), trust: Trust::Workspace }),
         ..Bootstrap::default()
     }
 }

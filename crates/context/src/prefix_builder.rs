@@ -225,14 +225,7 @@ impl<'a> PrefixBuilder<'a> {
             let from = skills.text(Listed::Whole).chars().count() as u64;
             SegmentOutcome::Trimmed { from, to: text.chars().count() as u64 }
         };
-        self.text(
-            Kind::SkillsIndex,
-            source,
-            "the skills of this workspace",
-            Trust::Workspace,
-            text,
-            decision,
-        );
+        self.text(Kind::SkillsIndex, source, "the skills within reach", skills.trust, text, decision);
     }
 
     fn observations(&mut self) {

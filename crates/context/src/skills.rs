@@ -1,5 +1,7 @@
 //! The list of skills: what there is to be read, never its text (spec: context §3, agent §6).
 
+use loom::Trust;
+
 /// Most characters of the list, whatever the window leaves.
 pub const MOST_CHARACTERS: usize = 18_000;
 
@@ -7,10 +9,12 @@ pub const MOST_CHARACTERS: usize = 18_000;
 const LEAST: usize = 10;
 
 /// The skills of a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillsIndex {
     /// Each skill, in the order it is listed.
     pub entries: Vec<SkillEntry>,
+    /// The lowest trust of what they say.
+    pub trust: Trust,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +37,15 @@ pub enum Listed {
 }
 
 impl Listed {
+    /// Most characters of a description; none where all are whole.
+    pub fn most_characters(self) -> Option<usize> {
+        match self {
+            Self::Whole => None,
+            Self::Short(most) => Some(most),
+            Self::Names | Self::Nothing => Some(0),
+        }
+    }
+
     /// What is sent, for the owner.
     pub(crate) fn said(self) -> String {
         match self {
@@ -103,7 +116,7 @@ mod tests {
             description: description.clone(),
             path: format!("skills/skill-{n}/SKILL.md"),
         };
-        SkillsIndex { entries: descriptions.iter().enumerate().map(entry).collect() }
+        SkillsIndex { entries: descriptions.iter().enumerate().map(entry).collect(), trust: Trust::Owner }
     }
 
     /// Characters of each description in a text, and whether it is shortened.
@@ -120,7 +133,7 @@ mod tests {
         let names = skills.text(Listed::Names);
         assert_eq!(skills.listed(|text| text.len() <= names.len()), Listed::Names);
         assert_eq!(lengths(&names), Vec::new());
-        assert_eq!(SkillsIndex::default().listed(|_| true), Listed::Whole);
+        assert_eq!(index(&[]).listed(|_| true), Listed::Whole);
     }
 
     #[test]

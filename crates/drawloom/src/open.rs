@@ -190,6 +190,7 @@ pub(crate) fn open(
         tools: config.tools.clone(),
         exec: config.exec.of_commands(&config.limits),
         web: web_of(&config)?,
+        skills: config.skills.of_commands(),
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,

@@ -18,6 +18,7 @@ mod maintenance;
 mod model;
 mod policy;
 mod siblings;
+mod skills;
 mod slash;
 mod table;
 mod tree;
@@ -196,6 +197,9 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Think(found) => slash::think(found, to),
         CommandOutcome::Tools(found) => RenderedOutcome::new(slash::tools(found, to)),
         CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
+        CommandOutcome::Skills(found) => skills::list(found, to),
+        CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
+        CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),

@@ -283,6 +283,7 @@ fn with_store(
         | Command::Files(_)
         | Command::Policy(_)
         | Command::Sessions(_)
+        | Command::Skills(_)
         | Command::Tools(_)
         | Command::Tree(
             TreeCommand::Undo(StepArgs { files: true, .. }) | TreeCommand::Redo(StepArgs { files: true, .. }),

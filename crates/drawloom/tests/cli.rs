@@ -207,6 +207,8 @@ mod session_settings;
 mod sharing;
 #[path = "cli/siblings_at_once.rs"]
 mod siblings_at_once;
+#[path = "cli/skills.rs"]
+mod skills;
 #[path = "cli/speaking.rs"]
 mod speaking;
 #[path = "cli/spending.rs"]

@@ -43,7 +43,9 @@ pub struct Skill {
     pub path: PathBuf,
     /// Its folder, by the whole path.
     pub folder: PathBuf,
-    /// Why it is not offered, apart from what is missing.
+    /// Whether the owner switched it off.
+    pub is_disabled: bool,
+    /// Why it is not taken in.
     pub refusal: Option<String>,
     /// What it needs and the machine does not have.
     pub missing: Vec<String>,
@@ -54,7 +56,7 @@ pub struct Skill {
 impl Skill {
     /// Whether it is offered.
     pub fn is_eligible(&self) -> bool {
-        self.refusal.is_none() && self.missing.is_empty() && self.shadowed_by.is_none()
+        !self.is_disabled && self.refusal.is_none() && self.missing.is_empty() && self.shadowed_by.is_none()
     }
 }
 
@@ -75,8 +77,10 @@ impl Catalog {
             skills.extend(files.into_iter().map(|file| skill(source.kind, file, rules)));
         }
         let mut first: HashMap<String, PathBuf> = HashMap::new();
-        // One that is refused for what it is takes the place of no other.
-        for skill in skills.iter_mut().filter(|skill: &&mut Skill| skill.refusal.is_none()) {
+        // One that is off, or refused for what it is, takes the place of no other.
+        for skill in
+            skills.iter_mut().filter(|skill: &&mut Skill| !skill.is_disabled && skill.refusal.is_none())
+        {
             let key = skill.file.name.to_lowercase();
             match first.get(&key) {
                 Some(path) => skill.shadowed_by = Some(path.clone()),
@@ -97,10 +101,9 @@ fn skill(source: SourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Mac
         Err(error) => (SkillFile::unread(&named, error.problem.to_string()), None),
     };
     let is_off = |disabled: &String| disabled.to_lowercase() == file.name.to_lowercase();
+    let is_disabled = rules.disabled.iter().any(is_off);
     let refusal = if let Some(finding) = file.refusal() {
         Some(finding.why.clone())
-    } else if rules.disabled.iter().any(is_off) {
-        Some("skills.disabled names it".to_owned())
     } else if !is_writable_out(&path) {
         Some("its path has characters that a model cannot write".to_owned())
     } else {
@@ -109,7 +112,7 @@ fn skill(source: SourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Mac
         digest.and_then(|digest| (rules.refuses)(SkillText { is_of_workspace, path: &path, digest }))
     };
     let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
-    Skill { file, source, path, folder, refusal, missing, shadowed_by: None }
+    Skill { file, source, path, folder, is_disabled, refusal, missing, shadowed_by: None }
 }
 
 /// Whether a path is one line of plain text.

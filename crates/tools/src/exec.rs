@@ -331,7 +331,7 @@ fn touched_path(scope: &ToolScope, touched: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// The folder of a root was replaced by another one.
 pub(crate) fn require_same_roots(roots: &AllowedRoots) -> Result<(), String> {
-    for root in roots.all() {
+    for root in roots.all().filter(|root| !root.is_skill()) {
         let there = root.path().metadata().map(|there| FileId { device: there.dev(), inode: there.ino() });
         if there.ok() != Some(root.id()) {
             let path = root.path().display();

@@ -152,7 +152,7 @@ impl ToolRegistry {
 
     /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.
     pub fn further_folders(&self) -> String {
-        let further = self.scope.roots.all().filter(|root| root.is_further());
+        let further = self.scope.roots.all().filter(|root| root.is_further() && !root.is_skill());
         let named = |root: &Root| {
             let may = match root.access() {
                 RootAccess::ReadOnly => "read only",

@@ -54,6 +54,7 @@ pub struct Root {
     resolver: Resolver,
     access: RootAccess,
     is_further: bool,
+    is_skill: bool,
     /// Folders that nothing here leads into, by canonical paths.
     closed: Vec<PathBuf>,
 }
@@ -128,6 +129,7 @@ impl Root {
             resolver,
             access: RootAccess::ReadWrite,
             is_further: false,
+            is_skill: false,
             closed: Vec::new(),
         })
     }
@@ -137,6 +139,17 @@ impl Root {
     #[must_use]
     pub fn as_further(self, access: RootAccess) -> Self {
         Self { access, is_further: true, ..self }
+    }
+
+    /// The root as the folder of a skill: file tools read it, commands do not see it, and its skill names it.
+    #[must_use]
+    pub fn as_skill(self) -> Self {
+        Self { access: RootAccess::ReadOnly, is_further: true, is_skill: true, ..self }
+    }
+
+    /// Whether it is the folder of a skill.
+    pub fn is_skill(&self) -> bool {
+        self.is_skill
     }
 
     /// The root with closed folders, by canonical paths: nothing leads into them, also by links, and they are not

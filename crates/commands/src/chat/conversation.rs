@@ -31,6 +31,7 @@ use crate::further_roots::{self, further_roots};
 use crate::maintenance::leftovers;
 use crate::rights::Asker;
 use crate::shell::quoted;
+use crate::skills::SkillsOfSession;
 
 /// A conversation that is open.
 pub struct Conversation {
@@ -41,6 +42,8 @@ pub struct Conversation {
     pub(super) config: Option<TurnConfig>,
     /// Tools of an agent in this session: what runs in their background ends with them.
     pub(super) tools: Option<(String, Arc<ToolRegistry>)>,
+    /// Skills of the session, once a model was looked for.
+    pub(super) skills: Option<Arc<SkillsOfSession>>,
     /// How much a model is to think, as whoever is there said.
     pub(super) think: Option<Thinking>,
     /// The agent that was chosen in the session; the default one without it.
@@ -148,6 +151,7 @@ impl Conversation {
             view,
             config: None,
             tools: None,
+            skills: None,
             think: None,
             agent: None,
             agent_system: None,

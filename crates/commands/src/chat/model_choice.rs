@@ -10,20 +10,21 @@ use context::{SystemPrompt, WorkspaceTrust};
 use loom::Digest;
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
-use sandbox::{FileBefore, before_running_commands};
 use store::{Principal, SessionKind};
 use text::terminal::one_line;
+use workspace::Root;
 use workspace::trust::Accepted;
-use workspace::{ReadRules, RelativePath, Root};
 
 use super::{Conversation, shown_addresses, tools};
 use crate::app::App;
 use crate::args::tree::Sampling;
+use crate::command_changes::made_by_command;
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::model_selection;
 use crate::profile::{self, Profile};
 use crate::results::slash::{ModelStatus, ThinkShown, ToolsShown};
+use crate::skills::SkillsOfSession;
 use crate::thinking;
 use crate::workspaces;
 
@@ -149,11 +150,19 @@ impl Conversation {
         self.agent_system = profile.system;
         let agent = profile.name;
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
+        let skills = match self.skills.take() {
+            Some(skills) => skills,
+            None => Arc::new(SkillsOfSession::read(app).await),
+        };
         let tools = match self.tools.take() {
             Some((of, tools)) if of == agent => Some(tools),
-            _ => tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, &self.folders)?,
+            _ => {
+                let folders = (self.folders.as_slice(), skills.folders.as_slice());
+                tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?
+            }
         };
         self.tools = tools.clone().map(|tools| (agent.clone(), tools));
+        self.skills = Some(skills);
         Ok(TurnConfig {
             purpose: Purpose::Turn,
             model,
@@ -254,7 +263,11 @@ impl Conversation {
             }
             None => read,
         };
+        // Only a tool that reads can make use of them.
+        let has_reader = tools.is_some_and(|tools| tools.specs().iter().any(|tool| tool.name == "read"));
+        let skills = self.skills.as_ref().filter(|_| has_reader && kind != SessionKind::Isolated);
         Arc::new(context::Bootstrap {
+            skills: skills.and_then(|skills| skills.index.clone()),
             changed_files: app.settings.changed_files,
             reload: self.reload,
             workspace: match accepted {
@@ -323,34 +336,13 @@ fn shown(info: &ModelInfo) -> ModelStatus {
     ModelStatus { model, place: info.place, window: info.window, notice: None }
 }
 
-/// Whether a file is what was read of it.
-fn is_still(root: &Root, file: &context::BootFile) -> bool {
-    let path = RelativePath::parse(&file.name).ok();
-    let read = path.and_then(|path| {
-        root.read(&path, &ReadRules::at_most(agent::bootstrap::MAX_BYTES).follow_links()).ok()
-    });
-    read.is_some_and(|now| Digest::of(&now.bytes) == file.digest)
-}
-
 /// Leaves out files that a running command made or changed: they are looked at when it ends (spec: security §1).
 fn without_files_of_commands(
     records: &Path,
     root: &Root,
     mut read: context::Bootstrap,
 ) -> context::Bootstrap {
-    let why = |file: &context::BootFile| match before_running_commands(records, &root.path().join(&file.name))
-    {
-        // A command may have ended, and what it changed been given back, since the file was read.
-        Ok(FileBefore::AsItStands) => {
-            (!is_still(root, file)).then(|| "it was changed while it was read".to_owned())
-        }
-        Ok(FileBefore::Was(bytes)) if Digest::of(&bytes) == file.digest => None,
-        Ok(FileBefore::New | FileBefore::Was(_)) => Some(
-            "a command that runs in the workspace changed it: it is looked at when the command ends"
-                .to_owned(),
-        ),
-        Err(error) => Some(format!("whether a running command changed it cannot be said: {error}")),
-    };
+    let why = |file: &context::BootFile| made_by_command(records, root, Path::new(&file.name), file.digest);
     let left_out: Vec<_> =
         read.files.iter().filter_map(|file| Some((file.name.clone(), why(file)?))).collect();
     read.files.retain(|file| left_out.iter().all(|(name, _)| *name != file.name));

@@ -188,6 +188,7 @@ impl Conversation {
             view: self.view.clone(),
             config: self.config.clone(),
             tools: self.tools.clone(),
+            skills: self.skills.clone(),
             think: self.think,
             agent: self.agent.clone(),
             agent_system: self.agent_system.clone(),

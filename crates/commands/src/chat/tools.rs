@@ -39,13 +39,13 @@ pub(super) fn of_agent(
     session: SessionType,
     model: &ModelInfo,
     is_shown: Arc<IsShown>,
-    further: &[FurtherRoot],
+    folders: (&[FurtherRoot], &[FurtherRoot]),
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = given(app, agent, session, Some(model))?;
     if names.is_empty() {
         return Ok(None);
     }
-    let registry = registry(app, agent, scope(app, agent, session, &names, further)?, is_shown, &names)?;
+    let registry = registry(app, agent, scope(app, agent, session, &names, folders)?, is_shown, &names)?;
     Ok(Some(Arc::new(registry)))
 }
 
@@ -337,7 +337,7 @@ pub(crate) fn is_taken(name: &str) -> bool {
         || built_in().iter().any(|other| other == name)
 }
 
-/// What the tools of these names work in, as an agent has them. Where one of them runs commands, it waits for the probe of the sandbox.
+/// What the tools of these names work in, as an agent has them: with further folders, and with those of skills. Where one of them runs commands, it waits for the probe of the sandbox.
 ///
 /// # Errors
 /// The home has no place for what they keep; a rule of the agent is about nothing.
@@ -346,7 +346,7 @@ pub(crate) fn scope(
     agent: &str,
     session: SessionType,
     names: &[String],
-    further: &[FurtherRoot],
+    (further, skills): (&[FurtherRoot], &[FurtherRoot]),
 ) -> Result<ToolScope, CommandError> {
     let workspace = &app.workspace;
     // What a folder says that was not trusted is from outside (spec: security §4).
@@ -367,12 +367,19 @@ pub(crate) fn scope(
             CommandError::usage(error.to_string(), "name a folder that is there with --allow")
         })
     };
-    let further_opened = further.iter().map(further_root).collect::<Result<Vec<_>, _>>()?;
+    let (everything, named): (Vec<_>, Vec<_>) = further.iter().partition(|root| root.is_everything());
+    let named = named.into_iter().map(further_root).collect::<Result<Vec<_>, _>>()?;
+    let everything = everything.into_iter().map(further_root).collect::<Result<Vec<_>, _>>()?;
+    // One that went meanwhile is missed when it is read.
+    let skill_roots =
+        skills.iter().filter_map(|folder| folder.open(&app.guard, &closed).ok()).map(Root::as_skill);
     let masker = Arc::clone(&app.runtime.masker);
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     Ok(ToolScope {
-        roots: AllowedRoots::within(root.into_iter().chain(further_opened).collect()),
+        roots: AllowedRoots::within(
+            root.into_iter().chain(named).chain(skill_roots).chain(everything).collect(),
+        ),
         trust,
         masker,
         policy: session_policy(app, agent)?,
@@ -385,7 +392,7 @@ pub(crate) fn scope(
         commands: if ToolRegistry::runs_commands(names)
             || names.iter().any(|name| app.settings.tools.contains_key(name))
         {
-            commands(app, session, further)?
+            commands(app, session, (further, skills))?
         } else {
             None
         },
@@ -406,7 +413,7 @@ fn session_policy(app: &App, agent: &str) -> Result<SessionPolicy, CommandError>
 fn commands(
     app: &App,
     kind: SessionType,
-    further: &[FurtherRoot],
+    (further, skills): (&[FurtherRoot], &[FurtherRoot]),
 ) -> Result<Option<CommandScope>, CommandError> {
     let workspace = &app.workspace;
     let Some(folder) = &workspace.folder else { return Ok(None) };
@@ -418,6 +425,7 @@ fn commands(
         walls.close_for_writing();
     }
     further_roots::open_in(&mut walls, further);
+    walls.readable.extend(skills.iter().map(|folder| folder.path.clone()));
     let no_sandbox =
         |why: String| CommandError::new("no_sandbox", 6, why, "`drawloom doctor` looks at the sandbox");
     let sandbox = Sandbox::of_this_program()

@@ -55,7 +55,7 @@ pub(crate) fn full() -> Bootstrap {
             .map(|name| file(name, &format!("{name} says: be careful.\n").repeat(20)))
             .into(),
         tools: (0..12).map(|n| tool(&format!("tool-{n:02}"), 2, n % 3 == 0)).collect(),
-        skills: Some(SkillsIndex { entries: (0..20).map(skill).collect() }),
+        skills: Some(SkillsIndex { entries: (0..20).map(skill).collect(), trust: Trust::Workspace }),
         memory: Some(Memory {
             text: "The owner likes rain.".into(),
             observations: (0..30).map(observation).collect(),
@@ -171,7 +171,7 @@ fn three_hundred_skills_in_a_small_window_are_all_listed_and_described_alike() {
         description: "how to do something that is done now and then, step by step ".repeat(3),
         path: format!("skills/s{n:03}/SKILL.md"),
     };
-    let skills = |count| Some(SkillsIndex { entries: (0..count).map(skill).collect() });
+    let skills = |count| Some(SkillsIndex { entries: (0..count).map(skill).collect(), trust: Trust::Owner });
     let tools = vec![tool("read", 1, true)];
     let described = |assembled: &Assembled| -> Vec<usize> {
         let lines = drawn(assembled);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use commands::CommandError;
 use commands::settings::{
-    Agent, ConfiguredTool, ExecSettings, Preset, SearchEngine, SearchService, WebSettings,
+    Agent, ConfiguredTool, ExecSettings, Preset, SearchEngine, SearchService, SkillSettings, WebSettings,
 };
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -43,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) safety: Safety,
     pub(crate) exec: Exec,
     pub(crate) web: Web,
+    pub(crate) skills: Skills,
     pub(crate) budget: Budget,
     pub(crate) store: Store,
     pub(crate) limits: Limits,
@@ -304,6 +305,21 @@ pub(crate) struct Safety {
 impl Default for Safety {
     fn default() -> Self {
         Self { guess_secrets: true }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Skills {
+    /// Names of skills that are not offered.
+    pub(crate) disabled: Vec<String>,
+    /// Folders that links to skills may lead to, such as ~/dotfiles/skills; other links are not followed.
+    pub(crate) link_targets: Vec<PathBuf>,
+}
+
+impl Skills {
+    pub(crate) fn of_commands(&self) -> SkillSettings {
+        SkillSettings { disabled: self.disabled.clone(), link_targets: self.link_targets.clone() }
     }
 }
 

@@ -132,6 +132,12 @@ const ROWS: &[Row] = &[
     ),
     row("--workspace {project} files restore a --session writes --yes", "given left"),
     row("--workspace {project} tools list", "tools.name tools.source tools.effects tools.policy"),
+    row(
+        "--workspace {project} skills list",
+        "skills.name skills.path skills.source skills.eligible skills.missing skills.shadowed_by refused",
+    ),
+    row("--workspace {project} skills check --strict", "ok skills problems"),
+    row("--workspace {project} skills show paint", "name path text"),
     row("approvals list", "approvals"),
     row("policy list", "rules"),
     row("policy test read {\"path\":\"a\"}", "decision rule why"),
@@ -190,7 +196,9 @@ fn each_command_takes_its_flags_and_answers_with_its_fields() {
     let answer = world.json(&["tree", "generate", &tree]).1["nodes"][0]["id"].as_str().unwrap().to_owned();
     let file = text(&world.path("tale.jsonl"));
     world.ok(&["--quiet", "tree", "export", &tree, "-o", &file]);
-    std::fs::create_dir(world.path("project")).unwrap();
+    std::fs::create_dir_all(world.path("project/skills/paint")).unwrap();
+    let skill = "---\nname: paint\ndescription: How to paint.\n---\n";
+    std::fs::write(world.path("project/skills/paint/SKILL.md"), skill).unwrap();
     let writes = [("a", "ok"), ("AGENTS.md", "asked")].map(
         |(path, text)| serde_json::json!({"name": "write", "arguments": {"path": path, "content": text}}),
     );

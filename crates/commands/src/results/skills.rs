@@ -1,0 +1,65 @@
+//! Results of `skills`.
+
+use serde::Serialize;
+use skills::{RefusedPlace, Severity, SourceKind};
+
+/// `skills list`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillsShown {
+    /// The skills, by precedence.
+    pub skills: Vec<SkillShown>,
+    /// Folders and links that were not looked at.
+    pub refused: Vec<RefusedPlace>,
+    /// Characters that descriptions are shortened to even where a window has room; none where all are sent whole, 0 where
+    /// names alone are.
+    pub shortened_to: Option<usize>,
+}
+
+/// A skill.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillShown {
+    pub name: String,
+    /// The file, as a model is told of it.
+    pub path: String,
+    pub source: SourceKind,
+    /// Whether it is offered.
+    pub eligible: bool,
+    /// What it needs and this machine does not have.
+    pub missing: Vec<String>,
+    /// The file of the skill of its name that goes before it.
+    pub shadowed_by: Option<String>,
+    /// Why it is not offered, apart from these.
+    pub why: Option<String>,
+    /// Whether models are told of it.
+    pub for_model: bool,
+    pub description: String,
+}
+
+/// `skills show`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillTextShown {
+    #[serde(flatten)]
+    pub skill: SkillShown,
+    pub text: String,
+}
+
+/// `skills check`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillsChecked {
+    /// Whether there is no error.
+    pub ok: bool,
+    /// How many were checked.
+    pub skills: usize,
+    pub problems: Vec<SkillProblem>,
+}
+
+/// Something that the author of a skill should look at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillProblem {
+    pub file: String,
+    /// From 1.
+    pub line: Option<usize>,
+    pub code: String,
+    pub severity: Severity,
+    pub why: String,
+}

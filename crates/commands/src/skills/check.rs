@@ -1,0 +1,78 @@
+//! `skills check`: files of skills by either profile, whoever trusts them.
+
+use std::path::{Path, PathBuf};
+
+use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
+use workspace::{Accept, Root, canonical};
+
+use super::within_reach::{link_targets, source_folders};
+use crate::app::App;
+use crate::args::skills::SkillsCheckArgs;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::skills::{SkillProblem, SkillsChecked};
+
+/// `skills check`.
+///
+/// # Errors
+/// What was named cannot be read, or holds no skill.
+pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome, CommandError> {
+    let mut checked = SkillsChecked { ok: true, skills: 0, problems: Vec::new() };
+    match &args.path {
+        Some(path) if !path.is_dir() => {
+            let bytes = app.file_bytes(path, Accept::Regular)?;
+            let whole = canonical(path);
+            let folder = whole.parent().unwrap_or(Path::new("/"));
+            checked.file(path, folder, Ok(&bytes), args.strict);
+        }
+        Some(path) => {
+            checked.folder(app, path, args.strict)?;
+            if checked.skills == 0 && checked.problems.is_empty() {
+                let name = path.to_string_lossy();
+                return Err(CommandError::not_found("skill in", &name, "name a folder with a SKILL.md"));
+            }
+        }
+        None => {
+            for folder in source_folders(app).into_iter().filter(|folder| folder.is_dir()) {
+                checked.folder(app, &folder, args.strict)?;
+            }
+        }
+    }
+    checked.ok = checked.problems.iter().all(|problem| problem.severity != Severity::Error);
+    Ok(CommandOutcome::SkillsChecked(checked))
+}
+
+impl SkillsChecked {
+    fn folder(&mut self, app: &App, folder: &PathBuf, strict: bool) -> Result<(), CommandError> {
+        let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
+        let (files, refused) = files_below(&root, &link_targets(app), &app.guard);
+        for FoundFile { folder, path, content, .. } in files {
+            let content = content.map_err(|error| error.problem.to_string());
+            let bytes = content.as_ref().map(|content| content.bytes.as_slice()).map_err(String::as_str);
+            self.file(&path, &folder, bytes, strict);
+        }
+        for RefusedPlace { path, why } in refused {
+            let file = path.to_string_lossy().into_owned();
+            let (code, severity) = ("not_looked_at".to_owned(), Severity::Warning);
+            self.problems.push(SkillProblem { file, line: None, code, severity, why });
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, folder: &Path, bytes: Result<&[u8], &str>, strict: bool) {
+        let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let findings = match bytes {
+            Ok(bytes) if strict => strict::check(bytes, &folder),
+            Ok(bytes) => SkillFile::read(bytes, &folder).findings,
+            Err(why) => SkillFile::unread(&folder, why.to_owned()).findings,
+        };
+        self.skills += 1;
+        self.problems.extend(findings.into_iter().map(|finding| SkillProblem {
+            file: path.to_string_lossy().into_owned(),
+            line: finding.line,
+            code: finding.code.to_owned(),
+            severity: finding.severity,
+            why: finding.why,
+        }));
+    }
+}

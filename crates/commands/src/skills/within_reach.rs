@@ -1,0 +1,192 @@
+//! Skills within reach of a call: where they stand, which texts count, and what a session is told of them.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use context::{SkillEntry, SkillsIndex};
+use loom::{Digest, Trust};
+use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillText, SourceKind};
+use store::Principal;
+use text::terminal::one_line;
+use workspace::trust::{Accepted, decide};
+use workspace::{FurtherRoot, Root, RootAccess};
+
+use crate::app::App;
+use crate::command_changes::made_by_command;
+use crate::error::CommandError;
+use crate::rights::Asker;
+use crate::shell::quoted;
+use crate::walls::{program_of_owner, user_home};
+use crate::workspaces::{self, InspectedFolder, answered};
+
+/// What a session has of skills, as they were when it was opened.
+#[derive(Debug, Default)]
+pub(crate) struct SkillsOfSession {
+    /// What its model is told of; none where there is nothing.
+    pub(crate) index: Option<SkillsIndex>,
+    /// Folders of offered skills beside the workspace, which file tools read.
+    pub(crate) folders: Vec<FurtherRoot>,
+}
+
+impl SkillsOfSession {
+    /// Looks at the skills within reach, and says what was not looked at or not taken.
+    pub(crate) async fn read(app: &App) -> Self {
+        let accepted = workspaces::accepted(app).await;
+        let Catalog { skills, refused } = catalog(app, app.workspace.root.as_ref(), &accepted).await;
+        let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
+        let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
+        let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
+        for (path, why) in refused.iter().map(|place| (&place.path, &place.why)).chain(of_skills) {
+            app.frontend.note(&format!(
+                "{} is left out: {}",
+                one_line(&path.to_string_lossy()),
+                one_line(why)
+            ));
+        }
+        Self { folders: beside.map(folder).collect(), index: index(app, &skills) }
+    }
+}
+
+/// What models are told of skills; none where there is none to tell of.
+pub(super) fn index(app: &App, skills: &[Skill]) -> Option<SkillsIndex> {
+    let told = skills.iter().filter(|skill| skill.is_eligible() && skill.file.for_model);
+    let entry = |skill: &Skill| SkillEntry {
+        name: skill.file.name.clone(),
+        description: app.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
+        path: skill.path.to_string_lossy().into_owned(),
+    };
+    let is_of_workspace = told.clone().any(|skill| skill.source.is_of_workspace());
+    let entries: Vec<SkillEntry> = told.map(entry).collect();
+    let trust = if is_of_workspace { Trust::Workspace } else { Trust::Owner };
+    (!entries.is_empty()).then_some(SkillsIndex { entries, trust })
+}
+
+/// Skills within reach where nothing of a workspace is loaded: by what the owner said of it before.
+pub(super) async fn as_judged_now(app: &App, asker: &Asker) -> Result<Catalog, CommandError> {
+    let looked =
+        app.workspace.folder.as_deref().and_then(|folder| InspectedFolder::at(folder, &app.guard).ok());
+    let Some((InspectedFolder { root, id, inventory }, arrival)) = looked.zip(app.workspace.arrival) else {
+        return Ok(catalog(app, None, &Accepted::default()).await);
+    };
+    let record = answered(&app.runtime.store, &asker.principal, &id).await?;
+    let decision = decide(&id, &inventory, arrival, record.as_ref());
+    let accepted = Accepted::of(&id, arrival, record.as_ref());
+    if !decision.loads() {
+        app.frontend.note(&format!(
+            "skills of the workspace are off ({decision}): `drawloom workspace trust` loads them, `skills check` checks \
+             them"
+        ));
+    }
+    Ok(catalog(app, decision.loads().then_some(&root), &accepted).await)
+}
+
+/// All skills within reach. A text of the workspace counts where it is accepted; one that is known to come from outside
+/// counts where the owner was shown it.
+async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Catalog {
+    let (found, unjudged) = taken_in(app, workspace, accepted);
+    if unjudged.is_empty() {
+        return found;
+    }
+    let outside = app.runtime.store.outside_files(&Principal::Owner, unjudged.clone()).await;
+    let outside = outside.unwrap_or_else(|error| {
+        tracing::warn!(%error, "where skills come from is not known");
+        unjudged.clone()
+    });
+    if outside.is_empty() {
+        return found;
+    }
+    read(app, workspace, &|text| {
+        if was_shown(accepted, text) {
+            return refusal(app, workspace, accepted, text);
+        }
+        let is_outside = outside.contains(&text.digest) || !unjudged.contains(&text.digest);
+        let path = quoted(&text.path.to_string_lossy());
+        let why = || {
+            format!(
+                "it was written in sight of text from outside; read it, and `workspace accept {path}` counts it as yours"
+            )
+        };
+        is_outside.then(why).or_else(|| refusal(app, workspace, accepted, text))
+    })
+}
+
+/// Skills whose texts are accepted, and the digests of those that may be from outside.
+fn taken_in(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> (Catalog, Vec<Digest>) {
+    let unjudged = RefCell::new(Vec::new());
+    let found = read(app, workspace, &|text| {
+        if !was_shown(accepted, text) {
+            unjudged.borrow_mut().push(text.digest);
+        }
+        refusal(app, workspace, accepted, text)
+    });
+    (found, unjudged.into_inner())
+}
+
+/// Whether the owner was shown a text of the workspace.
+fn was_shown(accepted: &Accepted, text: SkillText<'_>) -> bool {
+    text.is_of_workspace && *accepted != Accepted::All && accepted.takes(text.path, text.digest)
+}
+
+/// Why a text is not taken that may be of the workspace.
+fn refusal(app: &App, workspace: Option<&Root>, accepted: &Accepted, text: SkillText<'_>) -> Option<String> {
+    let root = workspace.filter(|_| text.is_of_workspace)?;
+    if !accepted.takes(text.path, text.digest) {
+        let why = "it came or changed since you trusted the workspace; `drawloom workspace trust` accepts it";
+        return Some(why.to_owned());
+    }
+    made_by_command(&agent::command_records(app.runtime.home.root()), root, text.path, text.digest)
+}
+
+fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> Option<String>) -> Catalog {
+    let opened = |folder: &Path| Root::open(folder, &app.guard).ok();
+    let user = user_home().and_then(|home| opened(&home));
+    let home = opened(app.runtime.home.root());
+    let sources = [
+        (SourceKind::Workspace, workspace),
+        (SourceKind::WorkspaceAgents, workspace),
+        (SourceKind::UserAgents, user.as_ref()),
+        (SourceKind::Home, home.as_ref()),
+    ];
+    let sources: Vec<SkillSource<'_>> =
+        sources.into_iter().filter_map(|(kind, root)| Some(SkillSource { kind, root: root? })).collect();
+    let rules = CatalogRules {
+        machine: &OwnersMachine,
+        disabled: &app.settings.skills.disabled,
+        link_targets: &link_targets(app),
+        guard: &app.guard,
+        refuses,
+    };
+    Catalog::read(&sources, &rules)
+}
+
+/// Folders that skills stand in, whether or not they are there.
+pub(super) fn source_folders(app: &App) -> Vec<PathBuf> {
+    let workspace = app.workspace.folder.clone();
+    let user = user_home().map(|home| home.join(".agents/skills"));
+    let of_workspace =
+        workspace.iter().flat_map(|folder| [folder.join("skills"), folder.join(".agents/skills")]);
+    of_workspace.chain(user).chain([app.runtime.home.root().join("skills")]).collect()
+}
+
+/// Folders that links to skills may lead to.
+pub(super) fn link_targets(app: &App) -> Vec<PathBuf> {
+    let home = user_home();
+    let whole = |folder: &PathBuf| match (folder.strip_prefix("~"), &home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => folder.clone(),
+    };
+    app.settings.skills.link_targets.iter().map(whole).collect()
+}
+
+/// The machine with the programs and variables of the owner.
+struct OwnersMachine;
+
+impl Machine for OwnersMachine {
+    fn has_program(&self, name: &str) -> bool {
+        !name.contains('/') && program_of_owner(name).is_some()
+    }
+
+    fn has_variable(&self, name: &str) -> bool {
+        std::env::var_os(name).is_some_and(|value| !value.is_empty())
+    }
+}

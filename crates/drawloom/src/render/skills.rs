@@ -1,0 +1,66 @@
+//! Skills: which are offered, and what is wrong with them.
+
+use std::fmt::Write as _;
+
+use commands::results::skills::{SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsShown};
+
+use super::columns::{count, word, wrapped};
+use super::{OutputStyle, RenderedOutcome, table};
+
+pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
+    let row = |skill: &SkillShown| -> Vec<String> {
+        let cells = [&skill.name, &skill.path, &state(skill)];
+        cells.map(|cell| to.line(cell).into_owned()).into()
+    };
+    let rows: Vec<Vec<String>> = found.skills.iter().map(row).collect();
+    let refused = found.refused.iter().map(|place| {
+        to.line(&format!("{}: not looked at: {}", place.path.display(), place.why)).into_owned()
+    });
+    let shortened = found.shortened_to.map(|most| match most {
+        0 => "there is room for the names alone: descriptions are not sent".to_owned(),
+        most => format!("descriptions of more than {most} characters are shortened to as many"),
+    });
+    RenderedOutcome::new(table::explained(&rows, to))
+        .noting(refused.chain(shortened))
+        .or_saying(to, "no skills: docs/skills.md says how to write one")
+}
+
+fn state(skill: &SkillShown) -> String {
+    if let Some(why) = &skill.why {
+        return format!("not offered: {why}");
+    }
+    if let Some(path) = &skill.shadowed_by {
+        return format!("not offered: {path} goes before it");
+    }
+    match (&skill.missing[..], skill.for_model) {
+        ([], true) => "offered".to_owned(),
+        ([], false) => "offered to you alone".to_owned(),
+        (missing, _) => format!("not offered: missing {}", missing.join(", ")),
+    }
+}
+
+pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
+    let SkillTextShown { skill, text } = found;
+    let mut out = String::new();
+    for line in [format!("{}  {}", skill.name, state(skill)), skill.path.clone(), skill.description.clone()] {
+        out += &wrapped(&to.line(&line), "", to);
+    }
+    let _ = write!(out, "\n{}", to.text(text));
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+    out
+}
+
+pub(super) fn checked(found: &SkillsChecked, to: OutputStyle) -> String {
+    let mut out = String::new();
+    for SkillProblem { file, line, code, severity, why } in &found.problems {
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        let severity = word(severity);
+        out += &wrapped(&to.line(&format!("{file}{line}: {severity}: {why} ({code})")), "    ", to);
+    }
+    let errors = found.problems.iter().filter(|problem| problem.severity == skills::Severity::Error).count();
+    let skills = count(found.skills as u64, "skill", "skills");
+    let _ = writeln!(out, "{skills}, {}", count(errors as u64, "error", "errors"));
+    out
+}

@@ -1,0 +1,326 @@
+//! Skills: which are listed, what is checked, and what a model is told of them (docs/skills.md).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::exec::exec;
+use crate::file_tools::say;
+use crate::server::{self, Server};
+use crate::tools::{calls, nodes};
+use crate::world::{Run, World, text};
+
+/// A skill in a folder of the world, with these further lines in its frontmatter.
+fn skill(world: &World, folder: &str, more: &str) {
+    let path = world.path(folder);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    fs::create_dir_all(&path).unwrap();
+    let file =
+        format!("---\nname: {name}\ndescription: When {name} is to be done\n{more}---\nFirst do {name}.\n");
+    fs::write(path.join("SKILL.md"), file).unwrap();
+}
+
+fn canonical(world: &World, path: &str) -> String {
+    text(&world.path(path).canonicalize().unwrap())
+}
+
+/// A workspace with skills, and skills of the owner and of the home.
+fn world() -> World {
+    let world = World::new();
+    world.write("config.toml", "");
+    skill(&world, "project/skills/paint", "");
+    skill(
+        &world,
+        "project/skills/deep/er/sing",
+        "metadata: {openclaw: {requires: {bins: [no-such-program]}}}\n",
+    );
+    skill(&world, "project/.agents/skills/paint", "");
+    skill(
+        &world,
+        "user/.agents/skills/dance",
+        "metadata:\n  openclaw:\n    requires:\n      env: [SECRET_STEPS]\n",
+    );
+    skill(&world, "home/skills/cook", "disable-model-invocation: true\n");
+    skill(&world, "home/skills/weave", "");
+    assert_eq!(world.home(), world.path("home"), "where the skills of the home are");
+    world
+}
+
+fn listed(world: &World, arguments: &[&str]) -> Value {
+    let project = text(&world.path("project"));
+    let (code, answer) = world.json(&[&["--workspace", &project, "skills", "list"], arguments].concat());
+    assert_eq!(code, Some(0), "{answer}");
+    answer
+}
+
+/// Of each skill: its name, source, and whether it is offered.
+fn brief(answer: &Value) -> Vec<(String, String, bool)> {
+    let word = |skill: &Value, key: &str| skill[key].as_str().unwrap().to_owned();
+    let skills = answer["skills"].as_array().unwrap().iter();
+    skills
+        .map(|skill| (word(skill, "name"), word(skill, "source"), skill["eligible"].as_bool().unwrap()))
+        .collect()
+}
+
+fn rows(rows: &[(&str, &str, bool)]) -> Vec<(String, String, bool)> {
+    rows.iter().map(|(name, source, offered)| ((*name).to_owned(), (*source).to_owned(), *offered)).collect()
+}
+
+#[test]
+fn skills_are_listed_by_precedence_with_what_is_missing() {
+    let world = world();
+    let answer = listed(&world, &[]);
+    let wanted = rows(&[
+        ("sing", "workspace", false),
+        ("paint", "workspace", true),
+        ("paint", "workspace_agents", false),
+        ("dance", "user_agents", false),
+        ("cook", "home", true),
+        ("weave", "home", true),
+    ]);
+    assert_eq!(brief(&answer), wanted, "{answer}");
+    let skills = &answer["skills"];
+    assert_eq!(skills[0]["missing"], json!(["bin no-such-program"]));
+    assert_eq!(skills[1]["path"], "skills/paint/SKILL.md");
+    assert_eq!(skills[2]["shadowed_by"], "skills/paint/SKILL.md");
+    assert_eq!(skills[3]["missing"], json!(["env SECRET_STEPS"]));
+    assert_eq!(skills[5]["path"], format!("{}/weave/SKILL.md", canonical(&world, "home/skills")));
+    let project = text(&world.path("project"));
+    let plain = world.ok(&["--workspace", &project, "skills", "list"]);
+    for said in
+        ["missing bin no-such-program", "skills/paint/SKILL.md goes before it", "offered to you alone"]
+    {
+        assert!(plain.contains(said), "no {said} in {plain}");
+    }
+    // A variable that is set is enough, and its value stands nowhere.
+    let mut command = world.command(&["--workspace", &project, "skills", "list", "--json"]);
+    let run = Run::from(command.env("SECRET_STEPS", "one-two-three-cha").output().unwrap());
+    let answer: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(brief(&answer)[3].2, true, "{answer}");
+    assert!(!format!("{run:?}").contains("cha-"), "{run:?}");
+    assert!(!format!("{run:?}").contains("one-two-three"), "{run:?}");
+}
+
+#[test]
+fn settings_switch_skills_off_and_let_links_lead_to_folders() {
+    let world = world();
+    skill(&world, "dotfiles/linked", "");
+    symlink(world.path("dotfiles/linked"), world.path("home/skills/linked")).unwrap();
+    let refused = listed(&world, &[]);
+    assert!(refused["refused"][0]["why"].as_str().unwrap().contains("skills.link_targets"), "{refused}");
+    let dotfiles = text(&world.path("dotfiles"));
+    world.write("config.toml", &format!("[skills]\ndisabled = [\"weave\"]\nlink_targets = [{dotfiles:?}]\n"));
+    let answer = listed(&world, &[]);
+    assert_eq!(answer["refused"], json!([]));
+    assert!(brief(&answer).contains(&("weave".to_owned(), "home".to_owned(), false)), "{answer}");
+    assert!(brief(&answer).contains(&("linked".to_owned(), "home".to_owned(), true)), "{answer}");
+}
+
+/// The workspace is entered by `cd`: what nobody trusted is off, and so is what came or changed since.
+#[test]
+fn skills_of_a_workspace_count_where_the_owner_was_shown_them() {
+    let world = World::new();
+    world.write("config.toml", "");
+    skill(&world, "here/skills/paint", "");
+    skill(&world, "here/skills/buffer", "");
+    skill(&world, "home/skills/paint", "");
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
+    let list = || {
+        let run = Run::from(
+            world.command(&["skills", "list", "--json"]).current_dir(world.path("here")).output().unwrap(),
+        );
+        let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
+        (answer, run.err)
+    };
+    let (answer, notice) = list();
+    assert_eq!(brief(&answer), rows(&[("paint", "home", true)]));
+    assert!(notice.contains("skills of the workspace are off"), "{notice}");
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let (answer, _) = list();
+    let trusted =
+        rows(&[("buffer", "workspace", false), ("paint", "workspace", true), ("paint", "home", false)]);
+    assert_eq!(brief(&answer), trusted, "{answer}");
+    assert!(answer["skills"][0]["why"].as_str().unwrap().contains("a skill of Drawloom's"), "{answer}");
+    skill(&world, "here/skills/paint", "license: other\n");
+    let (answer, _) = list();
+    let changed =
+        rows(&[("buffer", "workspace", false), ("paint", "workspace", false), ("paint", "home", true)]);
+    assert_eq!(brief(&answer), changed, "{answer}");
+    assert!(answer["skills"][1]["why"].as_str().unwrap().contains("since you trusted"), "{answer}");
+    // What is checked needs no trust.
+    world.ok(&["workspace", "untrust", &text(&world.path("here"))]);
+    let mut check = world.command(&["skills", "check", "--json"]);
+    let run = Run::from(check.current_dir(world.path("here")).output().unwrap());
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let answer: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (&answer["skills"], &answer["problems"][0]["code"]),
+        (&json!(3), &json!("reserved")),
+        "{answer}"
+    );
+}
+
+#[test]
+fn skills_are_checked_by_either_profile() {
+    let world = world();
+    skill(&world, "loose/own", "homepage: https://example.org\nmetadata: {openclaw: {emoji: x}}\n");
+    fs::create_dir_all(world.path("loose/mute")).unwrap();
+    fs::write(world.path("loose/mute/SKILL.md"), "---\nname: mute\n---\n").unwrap();
+    let path = |name: &str| text(&world.path(&format!("loose/{name}")));
+    let (code, answer) = world.json(&["skills", "check", &path("own")]);
+    assert_eq!((code, &answer), (Some(0), &json!({"ok": true, "skills": 1, "problems": []})));
+    let (code, answer) = world.json(&["skills", "check", "--strict", &path("own/SKILL.md")]);
+    let problems = answer["problems"].as_array().unwrap().iter();
+    let codes: Vec<&str> = problems.map(|problem| problem["code"].as_str().unwrap()).collect();
+    assert_eq!((code, codes), (Some(1), vec!["flow_style", "unknown_key", "wrong_kind"]), "{answer}");
+    assert_eq!(answer["problems"][0]["line"], 5);
+    let all = world.run(&["skills", "check", &text(&world.path("loose"))]);
+    assert_eq!(all.code, Some(1), "{all:?}");
+    assert!(all.out.contains("it has no description") && all.out.ends_with("2 skills, 1 error\n"), "{all:?}");
+    let (code, answer) = world.json(&["skills", "check", &text(&world.path("user/.agents"))]);
+    assert_eq!((code, &answer["skills"]), (Some(0), &json!(1)), "{answer}");
+    fs::create_dir(world.path("empty")).unwrap();
+    assert_eq!(world.json(&["skills", "check", &text(&world.path("empty"))]).0, Some(3));
+}
+
+#[test]
+fn a_skill_is_shown_with_its_text() {
+    let world = world();
+    let (code, answer) = world.json(&["skills", "show", "WEAVE"]);
+    assert_eq!(code, Some(0), "{answer}");
+    assert_eq!((&answer["name"], &answer["text"]), (&json!("weave"), &json!("First do weave.\n")));
+    assert!(
+        world.ok(&["skills", "show", "weave"]).ends_with("When weave is to be done\n\nFirst do weave.\n")
+    );
+    let (code, answer) = world.json(&["skills", "show", "weve"]);
+    assert_eq!(code, Some(3), "{answer}");
+    assert_eq!(answer["error"]["hint"], "did you mean weave?");
+}
+
+/// A model is told of what is offered, reads it with its tools, and changes none of it.
+#[test]
+fn a_model_is_told_of_skills_and_reads_them() {
+    let world = world();
+    let weave = format!("{}/weave", canonical(&world, "home/skills"));
+    let calls = [
+        json!({"path": format!("{weave}/SKILL.md")}),
+        json!({"path": "skills/paint/SKILL.md"}),
+        json!({"path": format!("{}/cook/../../config.toml", canonical(&world, "home/skills"))}),
+    ];
+    let near = Server::start(move |path, body| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        let asked =
+            body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool").count();
+        Some(match calls.get(asked) {
+            Some(call) => server::call(&format!("c{asked}"), "", "read", call),
+            None if asked == calls.len() => {
+                let change = json!({"path": format!("{weave}/SKILL.md"), "content": "evil"});
+                server::call("w", "", "write", &change)
+            }
+            None => server::chat("", "Done.", 10),
+        })
+    });
+    let base = near.base();
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"box/m\"\n[providers.box]\nbase_url = \"{base}\"\nwindow = 64000\nplace = \"local\"\n\
+             [models.\"box/mute\"]\ntools = false\n"
+        ),
+    );
+    let project = text(&world.path("project"));
+    let (code, answer) = world.json(&["--workspace", &project, "chat", "-m", "Weave."]);
+    assert_eq!((code, &answer["text"]), (Some(0), &json!("Done.")), "{answer}");
+    let bodies = near.bodies();
+    let system = bodies[0]["messages"].to_string();
+    let home = canonical(&world, "home/skills");
+    for told in [
+        "- paint (skills/paint/SKILL.md): When paint is to be done".to_owned(),
+        format!("- weave ({home}/weave/SKILL.md): When weave is to be done"),
+    ] {
+        assert!(system.contains(&told), "no {told} in {system}");
+    }
+    for untold in ["sing", "dance", "cook", "First do"] {
+        assert!(!system.contains(untold), "{untold} in {system}");
+    }
+    let last = bodies.last().unwrap()["messages"].to_string();
+    assert!(last.contains("First do weave.") && last.contains("First do paint."), "{last}");
+    assert!(!last.contains("base_url"), "{last}");
+    assert!(
+        fs::read_to_string(world.path("home/skills/weave/SKILL.md")).unwrap().contains("First do weave.")
+    );
+    // The segment is named, and stands as it is for the rest of the session.
+    let node = answer["node"].as_str().unwrap();
+    let (_, shown) = world.json(&["context", "show", node]);
+    let segments = shown["segments"].as_array().unwrap();
+    let index = segments.iter().find(|segment| segment["kind"] == "skills_index").unwrap();
+    assert_eq!((&index["stable"], &index["decision"]), (&json!(true), &json!("sent")), "{index}");
+    skill(&world, "home/skills/new", "");
+    world.ok(&["--workspace", &project, "chat", "-m", "Again."]);
+    let body = near.bodies().pop().unwrap();
+    assert!(!body["messages"].to_string().contains("skills/new"), "{body}");
+    world.ok(&["--workspace", &project, "chat", "--new", "-m", "Anew."]);
+    let body = near.bodies().pop().unwrap();
+    assert!(body["messages"].to_string().contains("skills/new/SKILL.md"), "{body}");
+    // A model without tools could read none.
+    world.ok(&["--workspace", &project, "--model", "box/mute", "chat", "--session", "mute", "-m", "Hi"]);
+    let body = near.bodies().pop().unwrap();
+    assert!(!body["messages"].to_string().contains("SKILL.md"), "{body}");
+}
+
+/// What a script is told in a folder, by the manifest of its request.
+fn told_in(world: &World, folder: &str) -> String {
+    let mut chat = world.command(&["--model", "script:echo", "--json", "chat", "--new", "-m", "Hi"]);
+    let run = Run::from(chat.current_dir(world.path(folder)).output().unwrap());
+    let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
+    world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
+}
+
+/// S §4: no word of a stranger's skill is in a prompt, and the owner's own are told of all the same.
+#[test]
+fn s4_a_model_is_told_of_no_skill_that_the_owner_was_not_shown() {
+    let world = World::new();
+    world.write("config.toml", "");
+    fs::create_dir_all(world.path("here")).unwrap();
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
+    skill(&world, "here/skills/stranger", "");
+    skill(&world, "user/.agents/skills/knit", "");
+    let untrusted = told_in(&world, "here");
+    assert!(untrusted.contains("When knit is to be done") && !untrusted.contains("stranger"), "{untrusted}");
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let trusted = told_in(&world, "here");
+    assert!(trusted.contains("When stranger is to be done"), "{trusted}");
+    skill(&world, "here/skills/stranger", "license: other\n");
+    let changed = told_in(&world, "here");
+    assert!(changed.contains("When knit is to be done") && !changed.contains("stranger"), "{changed}");
+    skill(&world, "here/skills/stranger", "");
+    world.ok(&["workspace", "untrust", &text(&world.path("here"))]);
+    assert!(!told_in(&world, "here").contains("stranger"));
+}
+
+#[test]
+fn commands_read_the_folders_of_skills_and_nothing_beside_them() {
+    let world = crate::exec::world(&[]);
+    skill(&world, "home/skills/weave", "");
+    skill(&world, "user/.agents/skills/knit", "");
+    fs::write(world.path("user/.agents/skills/loose"), "beside").unwrap();
+    let (weave, knit) =
+        (canonical(&world, "home/skills/weave"), canonical(&world, "user/.agents/skills/knit"));
+    let line = format!(
+        "cat {weave}/SKILL.md; cat {knit}/SKILL.md; echo evil >> {knit}/SKILL.md; cat {knit}/../loose; cat \
+         {weave}/../../config.toml"
+    );
+    let lines = [
+        calls(&json!([exec(&line)])),
+        json!({"text": "Done.", "expect": ["First do weave.", "First do knit."]}),
+    ];
+    world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let run = say(&world, "Weave.");
+    assert_eq!((run.code, run.out.trim()), (Some(0), "Done."), "{run:?}");
+    let result = nodes(&world).into_iter().find(|node| node["role"] == "tool").unwrap()["text"].to_string();
+    assert!(!result.contains("beside") && !result.contains("[model]"), "{result}");
+    assert!(!fs::read_to_string(world.path("user/.agents/skills/knit/SKILL.md")).unwrap().contains("evil"));
+}
