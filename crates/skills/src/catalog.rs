@@ -41,7 +41,7 @@ pub struct Skill {
     pub source: SourceKind,
     /// The file, as it is named to a model: below a workspace its path there, else the whole one.
     pub path: PathBuf,
-    /// Its folder, by the whole path.
+    /// The folder of the skill, by its whole path.
     pub folder: PathBuf,
     /// Whether the owner switched it off.
     pub is_disabled: bool,

@@ -252,6 +252,7 @@ fn a_model_is_told_of_skills_and_reads_them() {
     assert!(
         fs::read_to_string(world.path("home/skills/weave/SKILL.md")).unwrap().contains("First do weave.")
     );
+    assert!(!last.contains("Tools reach these folders"), "a folder of a skill is named with the skill: {last}");
     // The segment is named, and stands as it is for the rest of the session.
     let node = answer["node"].as_str().unwrap();
     let (_, shown) = world.json(&["context", "show", node]);
