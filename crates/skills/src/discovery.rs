@@ -156,7 +156,7 @@ impl Discovery {
             // What lies in the folder of a skill belongs to it.
             Some(Ok(file)) if level > 1 || !place.is_source => return self.take(place, folder, &file),
             Some(Ok(file)) => {
-                self.refuse(place, file.as_path(), "a skill stands in a folder of its own".to_owned())
+                self.refuse(place, file.as_path(), "a skill stands in a folder of its own".to_owned());
             }
             _ => {}
         }

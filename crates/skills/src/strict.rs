@@ -53,9 +53,8 @@ pub fn check(bytes: &[u8], folder: &str) -> Vec<Finding> {
         let why = format!("the key `{key}` is none of {}", KEYS.join(", "));
         found.push(Finding::error("unknown_key", why));
     }
-    match required(&fields, "name", NAME, &mut found) {
-        Some(name) => self::name(&name, folder, &mut found),
-        None => {}
+    if let Some(name) = required(&fields, "name", NAME, &mut found) {
+        self::name(&name, folder, &mut found);
     }
     required(&fields, "description", DESCRIPTION, &mut found);
     optional(&fields, &mut found);

@@ -1,6 +1,6 @@
 //! `skills check`: files of skills by either profile, whoever trusts them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
 use workspace::{Accept, Root, canonical};
@@ -43,7 +43,7 @@ pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome,
 }
 
 impl SkillsChecked {
-    fn folder(&mut self, app: &App, folder: &PathBuf, strict: bool) -> Result<(), CommandError> {
+    fn folder(&mut self, app: &App, folder: &Path, strict: bool) -> Result<(), CommandError> {
         let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
         let (files, refused) = files_below(&root, &link_targets(app), &app.guard);
         for FoundFile { folder, path, content, .. } in files {

@@ -97,7 +97,7 @@ fn skills_are_listed_by_precedence_with_what_is_missing() {
     let mut command = world.command(&["--workspace", &project, "skills", "list", "--json"]);
     let run = Run::from(command.env("SECRET_STEPS", "one-two-three-cha").output().unwrap());
     let answer: Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!(brief(&answer)[3].2, true, "{answer}");
+    assert!(brief(&answer)[3].2, "{answer}");
     assert!(!format!("{run:?}").contains("cha-"), "{run:?}");
     assert!(!format!("{run:?}").contains("one-two-three"), "{run:?}");
 }
@@ -252,7 +252,10 @@ fn a_model_is_told_of_skills_and_reads_them() {
     assert!(
         fs::read_to_string(world.path("home/skills/weave/SKILL.md")).unwrap().contains("First do weave.")
     );
-    assert!(!last.contains("Tools reach these folders"), "a folder of a skill is named with the skill: {last}");
+    assert!(
+        !last.contains("Tools reach these folders"),
+        "a folder of a skill is named with the skill: {last}"
+    );
     // The segment is named, and stands as it is for the rest of the session.
     let node = answer["node"].as_str().unwrap();
     let (_, shown) = world.json(&["context", "show", node]);
