@@ -152,6 +152,7 @@ impl Conversation {
         let is_shown = shown_addresses::of_session(app, self.chosen.clone(), self.view.clone());
         let skills = match self.skills.take() {
             Some(skills) => skills,
+            None if self.chosen.kind == SessionKind::Isolated => Arc::default(),
             None => Arc::new(SkillsOfSession::read(app).await),
         };
         let tools = match self.tools.take() {
@@ -265,7 +266,7 @@ impl Conversation {
         };
         // Only a tool that reads can make use of them.
         let has_reader = tools.is_some_and(|tools| tools.specs().iter().any(|tool| tool.name == "read"));
-        let skills = self.skills.as_ref().filter(|_| has_reader && kind != SessionKind::Isolated);
+        let skills = self.skills.as_ref().filter(|_| has_reader);
         Arc::new(context::Bootstrap {
             skills: skills.and_then(|skills| skills.index.clone()),
             changed_files: app.settings.changed_files,
