@@ -47,6 +47,12 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
             )),
             None => Ok(()),
         },
+        "skills.link_targets" => {
+            match texts.find(|folder| !folder.starts_with('/') && !folder.starts_with("~/")) {
+                Some(_) => Err(misfit(path, "it takes folders that begin with / or ~/")),
+                None => Ok(()),
+            }
+        }
         "web.private_hosts" => {
             texts.try_for_each(|host| host.parse::<HostPort>().map(drop)).map_err(|why| misfit(path, &why))
         }

@@ -109,6 +109,8 @@ fn settings_switch_skills_off_and_let_links_lead_to_folders() {
     symlink(world.path("dotfiles/linked"), world.path("home/skills/linked")).unwrap();
     let refused = listed(&world, &[]);
     assert!(refused["refused"][0]["why"].as_str().unwrap().contains("skills.link_targets"), "{refused}");
+    let (code, answer) = world.json(&["config", "set", "skills.link_targets", "[\"dotfiles\"]"]);
+    assert_eq!(code, Some(2), "a folder that is another one wherever it is asked: {answer}");
     let dotfiles = text(&world.path("dotfiles"));
     world.write("config.toml", &format!("[skills]\ndisabled = [\"weave\"]\nlink_targets = [{dotfiles:?}]\n"));
     let answer = listed(&world, &[]);
