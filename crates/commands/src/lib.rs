@@ -13,6 +13,7 @@ mod approvals;
 pub mod args;
 pub mod chat;
 mod command_changes;
+mod configured_hook;
 mod contexts;
 mod cost;
 mod dispatch;

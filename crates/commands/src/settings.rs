@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use crate::configured_hook::ConfiguredHook;
 use egress::HostPort;
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
@@ -317,6 +318,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, Agent>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<String, ConfiguredTool>,
+    /// `[hooks.NAME]`.
+    pub hooks: BTreeMap<String, ConfiguredHook>,
     /// `[exec]`.
     pub exec: ExecSettings,
     /// `[web]`.

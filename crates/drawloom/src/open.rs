@@ -188,6 +188,7 @@ pub(crate) fn open(
         presets: config.presets.clone(),
         agents: config.agents.clone(),
         tools: config.tools.clone(),
+        hooks: config.hooks.clone(),
         exec: config.exec.of_commands(&config.limits),
         web: web_of(&config)?,
         skills: config.skills.of_commands(),

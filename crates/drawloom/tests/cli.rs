@@ -107,6 +107,8 @@ mod guessing;
 mod headless;
 #[path = "cli/headless_faults.rs"]
 mod headless_faults;
+#[path = "cli/hooks.rs"]
+mod hooks;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
 #[path = "cli/keeping.rs"]

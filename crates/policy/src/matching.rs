@@ -255,6 +255,13 @@ impl<'a> CallView<'a> {
     }
 }
 
+/// Whether one of some patterns means a part of a call, or may.
+pub fn may_mean(patterns: &[Pattern], call: &CallFacts) -> bool {
+    let view = CallView::new(call);
+    let is_meant = |item| patterns.iter().any(|pattern| view.hits(pattern, item) != Match::No);
+    view.items().into_iter().any(is_meant)
+}
+
 /// Whether all redirections of a line lead to files below the root that are not protected.
 fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
     let first =

@@ -1,20 +1,16 @@
 //! Tools that a configuration names: a command that reads its arguments as JSON and says its result as JSON (spec: agent
 //! §10). It runs in the walls of `exec`.
 
-use std::time::Duration;
-
 use context::ToolSpec;
-use model::Cancel;
 use policy::{CommandFacts, CommandStart, Effect};
-use sandbox::{CommandLine, Ending, Level, Outcome, Run, SandboxError, Session};
+use sandbox::Ending;
 use serde_json::Value;
 use text::cut::head_tail;
 use workspace::RelativePath;
 
 use crate::arguments::ArgumentSchema;
-use crate::exec::{
-    self, ChangedFiles, CommandNetwork, CommandReport, CommandScope, NetworkRequest, recording_beside, report,
-};
+use crate::exec::{CommandReport, CommandScope, NetworkRequest, report};
+use crate::program::{NO_COMMANDS, Program, RanProgram};
 use crate::tool::{CallScope, Tool};
 
 /// What there is to know of such a tool.
@@ -89,46 +85,16 @@ impl CommandTool {
     }
 
     fn run(&self, call: &CallScope<'_>, arguments: &Value) -> Result<String, String> {
-        let scope = call.scope;
-        let commands = scope.commands.as_ref().ok_or("commands cannot run on this machine")?;
-        exec::require_same_roots(&scope.roots)?;
-        let place = scope.roots.place(".").map_err(|error| error.to_string())?;
-        let mut walls = commands.walls.clone();
-        exec::bound(&mut walls, self.seconds);
-        let only_looks = call.plan_mode || !self.writes;
-        if only_looks {
-            walls.close_for_writing();
-        }
-        let opened = self.network.open(&commands.session, &commands.egress, &mut walls)?;
-        let run = Run {
-            walls,
-            command: CommandLine::Shell(self.line.clone()),
-            directory: place.root.path().to_owned(),
-            level: commands.session.level(),
-            quarantine: commands.quarantine.join(call.changes.name()),
-            signs_of_life: Vec::new(),
+        let commands = call.scope.commands.as_ref().ok_or(NO_COMMANDS)?;
+        let program = Program {
+            line: &self.line,
+            network: &self.network,
+            seconds: self.seconds,
+            only_looks: call.plan_mode || !self.writes,
+            is_told_outside: false,
         };
-        let input = format!("{arguments}\n");
-        let is_outside =
-            if self.network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
-        // Below that level nothing keeps it from writing.
-        if only_looks && commands.session.level() == Level::Full {
-            let run = || run_with_input(&opened.session, run, self.given(&input), call.cancel);
-            let outcome = exec::looking(call, commands, run)?;
-            return self.result(call, commands, (&outcome, &opened), None);
-        }
-        let run = |signs_of_life| {
-            run_with_input(&opened.session, Run { signs_of_life, ..run }, self.given(&input), call.cancel)
-        };
-        let (outcome, changed) = recording_beside(call, commands, (is_outside, &[]), run)?;
-        let mut outcome = outcome?;
-        opened.correct(&mut outcome);
-        self.result(call, commands, (&outcome, &opened), Some(&changed))
-    }
-
-    /// What it reads, and how long it may leave that unread: as long as it may run.
-    fn given<'i>(&self, input: &'i str) -> (&'i [u8], Duration) {
-        (input.as_bytes(), Duration::from_secs(self.seconds.into()))
+        let ran = program.run((call, commands), &format!("{arguments}\n"))?;
+        self.result(call, commands, &ran)
     }
 
     /// What it said, and which files it changed.
@@ -136,11 +102,10 @@ impl CommandTool {
         &self,
         call: &CallScope<'_>,
         commands: &CommandScope,
-        (outcome, opened): (&Outcome, &CommandNetwork),
-        changed: Option<&ChangedFiles>,
+        RanProgram { outcome, network, changed }: &RanProgram,
     ) -> Result<String, String> {
-        let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed);
-        let report = CommandReport { network: opened.told(), ..report };
+        let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed.as_ref());
+        let report = CommandReport { network: network.told(), ..report };
         let told = || call.tell(&report);
         let shown = |result: &str| {
             call.brief.replace(report.brief_besides());
@@ -164,38 +129,5 @@ impl CommandTool {
                 Err(format!("{} said no JSON ({error}): {wants}: {}", self.name, told()))
             }
         }
-    }
-}
-
-/// Runs a command that reads this, until it ends. It blocks.
-fn run_with_input(
-    session: &Session,
-    run: Run,
-    (input, patience): (&[u8], Duration),
-    cancel: &Cancel,
-) -> Result<Outcome, String> {
-    let mut running = session.start_background(run, exec::OUTPUT, ()).map_err(|error| error.to_string())?;
-    let mut cancel = cancel.clone();
-    exec::blocking(async {
-        tokio::select! {
-            // One that ends without reading it needed none.
-            _unread = running.write(input, patience) => {}
-            () = cancel.cancelled() => {}
-        }
-        running.close_input();
-        tokio::select! {
-            biased;
-            outcome = running.outcome() => return ended(outcome),
-            () = cancel.cancelled() => {}
-        }
-        running.cancel();
-        ended(running.outcome().await)
-    })?
-}
-
-fn ended(outcome: &Result<Outcome, SandboxError>) -> Result<Outcome, String> {
-    match outcome {
-        Ok(outcome) => Ok(outcome.clone()),
-        Err(error) => Err(error.to_string()),
     }
 }

@@ -246,7 +246,7 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
     let mut walls = walls(commands, call, arguments)?;
     let opened = network.open(&commands.session, &commands.egress, &mut walls)?;
     let is_outside =
-        if network.is_on() { call.opens_network(commands) } else { call.meets_commands(commands) };
+        if network.is_on() { call.brings_outside(commands) } else { call.meets_commands(commands) };
     let directory = place.root.path().join(place.path.as_path());
     let run = Run {
         walls,

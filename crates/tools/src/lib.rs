@@ -12,9 +12,11 @@ mod command_tool;
 pub mod edits;
 mod exec;
 mod files;
+mod hooks;
 mod ignores;
 mod path_uses;
 mod plan;
+mod program;
 mod registry;
 mod search;
 mod session_policy;
@@ -37,6 +39,7 @@ pub use exec::{
     CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,
     reach_roots, recording, recover_command,
 };
+pub use hooks::{Hook, HookEvent};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use sandbox::{AcceptedChanges, AcceptedState};
 pub use session_policy::SessionPolicy;

@@ -23,6 +23,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
+use crate::hooks::{Hook, HookedCall, hooked};
 use crate::plan;
 use crate::search;
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
@@ -222,14 +223,19 @@ impl CheckedCall {
         self.tool.effects
     }
 
-    /// Whether it changes nothing, so that it may run beside others.
+    /// Whether it changes nothing, so that it may run beside others. Hooks may change whatever they like.
     pub fn only_reads(&self) -> bool {
+        self.reads() && !self.scope.hooks.iter().any(Hook::sees_calls)
+    }
+
+    /// Whether it changes nothing itself.
+    fn reads(&self) -> bool {
         self.tool.only_reads(&self.scope, &self.arguments)
     }
 
     /// Whether it only looks at a command that runs: the next look may say something else.
     pub fn looks_at_a_command(&self) -> bool {
-        self.tool.steers_commands() && self.only_reads()
+        self.tool.steers_commands() && self.reads()
     }
 
     /// Why it is refused in plan mode whatever policy says: it would reach a command that may write. It blocks.
@@ -344,7 +350,14 @@ impl CheckedCall {
             brief: RefCell::default(),
             background: RefCell::default(),
         };
-        let run = || self.tool.run(&call, self.arguments.clone());
+        let run = || {
+            let run = || self.tool.run(&call, self.arguments.clone());
+            if !self.scope.hooks.iter().any(Hook::sees_calls) {
+                return run();
+            }
+            let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
+            hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
+        };
         let output = beside_commands(&self.tool, (&call, &self.arguments), run);
         changes.finish();
         output

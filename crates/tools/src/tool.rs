@@ -26,6 +26,7 @@ use workspace::{AllowedRoots, RelativePath, Root};
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, SeenFiles};
 use crate::exec::{ChangedFiles, CommandReport, CommandScope, how_it_runs};
+use crate::hooks::Hook;
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
@@ -53,8 +54,10 @@ pub struct ToolScope {
     pub max_pixels: u64,
     /// How long `glob` and `grep` look for files.
     pub search_time: Duration,
-    /// Where commands run; none where no tool runs any.
+    /// Where commands run; none where no tool and no hook runs any.
     pub commands: Option<CommandScope>,
+    /// Commands of the owner that see its calls.
+    pub hooks: Vec<Hook>,
 }
 
 impl ToolScope {
@@ -111,8 +114,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) pictures: RefCell<Vec<Picture>>,
     /// What a person reads of it while its turn goes on, beside the first line of what it says.
     pub(crate) brief: RefCell<Vec<String>>,
-    /// What commands in the background had changed before the command of this call began.
-    pub(crate) background: RefCell<Option<ChangedFiles>>,
+    /// What commands in the background had changed before each command of this call began.
+    pub(crate) background: RefCell<Vec<ChangedFiles>>,
 }
 
 impl CallScope<'_> {
@@ -140,8 +143,9 @@ impl CallScope<'_> {
         is_tainted
     }
 
-    /// [`Self::meets_commands`] for a command with network, of which all that it says and leaves is from outside.
-    pub(crate) fn opens_network(&self, commands: &CommandScope) -> bool {
+    /// [`Self::meets_commands`] for a command with network, or one that is told something from outside: all that it says
+    /// and leaves is from there.
+    pub(crate) fn brings_outside(&self, commands: &CommandScope) -> bool {
         commands.is_tainted.store(true, Ordering::SeqCst);
         self.meets_commands(commands)
     }

@@ -51,6 +51,7 @@ pub(crate) fn with_further(
         max_pixels: 1_000_000,
         search_time: std::time::Duration::from_secs(600),
         commands: None,
+        hooks: Vec::new(),
     };
     let names: Vec<String> =
         ToolRegistry::names().into_iter().chain(further.iter().map(|tool| tool.spec.name.clone())).collect();

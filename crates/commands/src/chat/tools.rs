@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::tools::{
-    BackgroundChanges, Checkpoints, CommandEgress, CommandScope, IsShown, Processes, RootCheckpoints,
+    BackgroundChanges, Checkpoints, CommandEgress, CommandScope, Hook, IsShown, Processes, RootCheckpoints,
     SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
@@ -26,7 +26,7 @@ use crate::error::CommandError;
 use crate::further_roots;
 use crate::profile;
 use crate::results::slash::{ToolShown, ToolSource, ToolsShown};
-use crate::settings::WebSettings;
+use crate::settings::{ConfiguredHook, WebSettings};
 use crate::walls;
 
 /// Tools that an agent may call, asked through a model; none where there are none.
@@ -223,17 +223,17 @@ fn further(
     let WebSettings { private_hosts, search } = app.settings.web.clone();
     further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
-        further.push(tool.read(name).map_err(|why| wrong_tool(name, why))?.into_tool());
+        further
+            .push(tool.read(name).map_err(|why| wrong_section(&format!("tools.{name}"), why))?.into_tool());
     }
     Ok(further)
 }
 
-/// That a tool of the configuration cannot be read, for a reason that begins with its key.
-fn wrong_tool(name: &str, why: String) -> CommandError {
+/// That a section of the configuration cannot be read, for a reason that begins with its key.
+fn wrong_section(section: &str, why: String) -> CommandError {
     let key = why.split([' ', ':']).next().unwrap_or_default();
-    let hint = format!(
-        "`drawloom config set {key} …` corrects it, `drawloom config unset tools.{name}` takes the tool out"
-    );
+    let hint =
+        format!("`drawloom config set {key} …` corrects it, `drawloom config unset {section}` takes it out");
     CommandError::usage(why, hint)
 }
 
@@ -376,6 +376,7 @@ pub(crate) fn scope(
     let masker = Arc::clone(&app.runtime.masker);
     let locks = app.runtime.home.dir(HomeDir::Locks);
     let locks = locks.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
+    let hooks = hooks(app)?;
     Ok(ToolScope {
         roots: AllowedRoots::within(
             root.into_iter().chain(named).chain(skill_roots).chain(everything).collect(),
@@ -391,12 +392,26 @@ pub(crate) fn scope(
         search_time: app.settings.limits.glob,
         commands: if ToolRegistry::runs_commands(names)
             || names.iter().any(|name| app.settings.tools.contains_key(name))
+            || !hooks.is_empty()
         {
             commands(app, session, (further, skills))?
         } else {
             None
         },
+        hooks,
     })
+}
+
+/// The hooks of the configuration, by name.
+///
+/// # Errors
+/// One of them cannot be read.
+fn hooks(app: &App) -> Result<Vec<Hook>, CommandError> {
+    let known = names(app.settings.tools.keys());
+    let read = |(name, hook): (&String, &ConfiguredHook)| {
+        hook.read(name, &known).map_err(|why| wrong_section(&format!("hooks.{name}"), why))
+    };
+    app.settings.hooks.iter().map(read).collect()
 }
 
 /// The rules that hold for an agent: those that were read when the process began, and those that stand now.

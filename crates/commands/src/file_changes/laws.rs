@@ -222,6 +222,7 @@ impl Shared {
             max_pixels: 1_000_000,
             search_time: std::time::Duration::from_secs(600),
             commands: None,
+            hooks: Vec::new(),
         };
         let registry =
             Arc::new(ToolRegistry::new(scope, Vec::new(), &["read".to_owned(), tool.to_owned()]).unwrap());

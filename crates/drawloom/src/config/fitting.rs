@@ -1,7 +1,7 @@
 //! Values that fit the kind of their key and are refused all the same: they would have no effect, or break what reads them.
 
-use ::policy::Policy;
-use commands::settings::ConfiguredTool;
+use ::policy::{Pattern, Policy};
+use commands::settings::{ConfiguredHook, ConfiguredTool};
 use egress::HostPort;
 use text::terminal::one_line;
 use toml::Value;
@@ -36,6 +36,11 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         && section == "tools"
     {
         return check_tool(name, key, value).map_err(|why| misfit(path, &why));
+    }
+    if let [section, name, key] = &segments(path)[..]
+        && section == "hooks"
+    {
+        return check_hook(name, key, value).map_err(|why| misfit(path, &why));
     }
     let mut texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_net = matches!(&segments(path)[..], [section, _, key] if section == "tools" && key == "net");
@@ -77,6 +82,21 @@ fn check_tool(name: &str, key: &str, value: &Value) -> Result<(), String> {
     let tool: ConfiguredTool =
         keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     tool.read(name).map(drop)
+}
+
+/// Refuses a value that no hook takes, whatever its other keys are. Which tools there are is not known here.
+fn check_hook(name: &str, key: &str, value: &Value) -> Result<(), String> {
+    let mut keys = toml::Table::new();
+    keys.insert("command".to_owned(), "true".into());
+    keys.insert("on".to_owned(), vec!["before_call"].into());
+    keys.insert(key.to_owned(), value.clone());
+    let hook: ConfiguredHook =
+        keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let named = hook.tools.iter().filter_map(|pattern| match pattern {
+        Pattern::Tool { server: None, name, .. } => Some(name.clone()),
+        _ => None,
+    });
+    hook.read(name, &named.collect::<Vec<_>>()).map(drop)
 }
 
 /// The value of a key that was written on a command line or in the environment.

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use commands::CommandError;
 use commands::settings::{
-    Agent, ConfiguredTool, ExecSettings, Preset, SearchEngine, SearchService, SkillSettings, WebSettings,
+    Agent, ConfiguredHook, ConfiguredTool, ExecSettings, Preset, SearchEngine, SearchService, SkillSettings,
+    WebSettings,
 };
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, Agent>,
     #[schemars(schema_with = "named::<ConfiguredTool>")]
     pub(crate) tools: BTreeMap<String, ConfiguredTool>,
+    #[schemars(schema_with = "named::<ConfiguredHook>")]
+    pub(crate) hooks: BTreeMap<String, ConfiguredHook>,
     pub(crate) policy: PolicySection,
     pub(crate) safety: Safety,
     pub(crate) exec: Exec,

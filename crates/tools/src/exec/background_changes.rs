@@ -221,7 +221,8 @@ pub(crate) fn recording_beside<T>(
             stood.iter().map(|(of, record)| (of.root.path().to_owned(), Arc::clone(record))).collect();
         let stands = |of: RootRecords<'_>| record_of(&states, of).cloned().map_or_else(|| record_now(of), Ok);
         let place = (call.scope, commands);
-        call.background.replace(background.settle_at(place, call.changes, turn_of(call), stands));
+        let settled = background.settle_at(place, call.changes, turn_of(call), stands);
+        call.background.borrow_mut().extend(settled);
     };
     let roots = commands.checkpoints.of_roots(&call.scope.roots);
     let recorder = (call.changes, call.cancel, is_outside);
@@ -255,11 +256,11 @@ pub(crate) fn beside_commands(
     if start == Some(CommandStart::Background) && output.status != ToolStatus::Ok {
         changes.has_not_begun(commands);
     }
-    let changed = [before, call.background.take(), after];
-    if changed.iter().flatten().any(|changed| changed.is_outside) {
+    let changed: Vec<ChangedFiles> = before.into_iter().chain(call.background.take()).chain(after).collect();
+    if changed.iter().any(|changed| changed.is_outside) {
         output = output.from_outside();
     }
-    let told: Vec<String> = changed.iter().flatten().filter_map(ChangedFiles::told_changes).collect();
+    let told: Vec<String> = changed.iter().filter_map(ChangedFiles::told_changes).collect();
     if !told.is_empty() {
         let told = told.join("\n");
         let told = call.scope.masker.mask_entering(&told).text;

@@ -49,6 +49,16 @@ impl ChangedFiles {
         &self.notes
     }
 
+    /// Whether anything was changed that is told, or cannot be given back.
+    pub(crate) fn are_some(&self) -> bool {
+        !self.lines.is_empty() || !self.is_written()
+    }
+
+    /// Whether all that was found out is written down.
+    pub(crate) fn is_written(&self) -> bool {
+        self.unwritten.is_empty()
+    }
+
     /// In words; none where nothing changed.
     pub(crate) fn told_changes(&self) -> Option<String> {
         let more = (self.more > 0).then(|| format!("and {} more paths", self.more));

@@ -135,6 +135,7 @@ impl Fixture {
             max_pixels: 1_000_000,
             search_time,
             commands: None,
+            hooks: Vec::new(),
         };
         let registry = Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap());
         Self { temp, registry, recorded: Recorded::default() }

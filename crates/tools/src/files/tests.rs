@@ -56,6 +56,7 @@ fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
         max_pixels: 1_000_000,
         search_time: Duration::from_secs(600),
         commands: None,
+        hooks: Vec::new(),
     }
 }
 

@@ -52,6 +52,7 @@ impl Tree {
             max_pixels: 1_000_000,
             search_time: std::time::Duration::from_secs(600),
             commands: None,
+            hooks: Vec::new(),
         };
         let recorded = Recorded { outside: outside.to_vec(), ..Recorded::default() };
         let call = CallScope {

@@ -1,0 +1,65 @@
+//! `[hooks.NAME]`: commands of the owner that see what happens in a session.
+
+use policy::Pattern;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tools::{Hook, HookEvent};
+
+use crate::app::nearest;
+
+/// A command of yours that sees what happens in a session and may answer it. It reads the event as JSON from standard input
+/// and prints its answer as JSON, in the sandbox that `exec` has, without network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfiguredHook {
+    /// The line of a shell that runs it at the top of the workspace. Needed.
+    pub command: Option<String>,
+    /// What it is run on; needed. `before_call`: a call of a tool is about to run, and {"deny": REASON} refuses it; so does
+    /// whatever goes wrong.
+    pub on: Vec<HookEvent>,
+    /// Patterns of the calls that it is about, as those of rules; without it all of them.
+    pub tools: Vec<Pattern>,
+    /// How long it may run.
+    #[schemars(range(min = 1, max = 3600), extend("unit" = "seconds"))]
+    pub timeout: u32,
+}
+
+impl Default for ConfiguredHook {
+    fn default() -> Self {
+        Self { command: None, on: Vec::new(), tools: Vec::new(), timeout: 10 }
+    }
+}
+
+impl ConfiguredHook {
+    /// The hook of this name, where there are tools of these names.
+    ///
+    /// # Errors
+    /// What is wrong with it, by its key.
+    pub fn read(&self, name: &str, tools: &[String]) -> Result<Hook, String> {
+        let line = self.command.clone().filter(|line| !line.trim().is_empty());
+        let line = line.ok_or_else(|| format!("hooks.{name}.command is missing"))?;
+        if self.on.is_empty() {
+            return Err(format!(
+                "hooks.{name}.on is missing: name what it is run on, as [\"before_call\"]; there are no notifications \
+                 yet that a hook without it would be for"
+            ));
+        }
+        // A hook that is about no call would let every call pass.
+        let unknown = self.tools.iter().find_map(|pattern| match pattern {
+            Pattern::Tool { server: None, name, .. } if !tools.contains(name) => Some(name),
+            _ => None,
+        });
+        if let Some(tool) = unknown {
+            let near = nearest(tools.iter().cloned(), tool);
+            let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            return Err(format!("hooks.{name}.tools: there is no such tool as {tool}{meant}"));
+        }
+        Ok(Hook {
+            name: name.to_owned(),
+            line,
+            on: self.on.clone(),
+            tools: self.tools.clone(),
+            seconds: self.timeout,
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! Hooks: commands of the owner that see the calls of a session, and may refuse them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::tools::{calls, chat, nodes};
+use crate::world::{World, text};
+
+/// A world whose model answers from these lines and has these tools, with a file of a workspace and hooks.
+fn world(lines: &[Value], hooks: &str) -> World {
+    let world = World::new();
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    let file = text(&world.home().join("lines.jsonl"));
+    let names = r#"["read", "write", "edit", "exec", "loud", "web_fetch"]"#;
+    world.write(
+        "config.toml",
+        &format!(
+            "[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = {names}\n[tools.loud]\ncommand = \
+             \"cat; touch loud.txt\"\ndescription = \"Is loud.\"\n{hooks}"
+        ),
+    );
+    fs::create_dir_all(world.path("project/src")).unwrap();
+    fs::write(world.path("project/src/main.rs"), "weave").unwrap();
+    world
+}
+
+fn call(name: &str, arguments: &Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+/// The lines of a model that makes these calls and is done.
+fn made(those: &Value) -> [Value; 2] {
+    [calls(those), json!({"text": "Done."})]
+}
+
+/// What the results of a tool say, in order.
+fn results(world: &World, tool: &str) -> Vec<String> {
+    let found = nodes(world).into_iter().filter(|node| node["author"] == tool);
+    found.map(|node| node["text"].as_str().unwrap().to_owned()).collect()
+}
+
+fn hook(name: &str, command: &str, more: &str) -> String {
+    format!("[hooks.{name}]\ncommand = '''{command}'''\non = [\"before_call\"]\n{more}\n")
+}
+
+#[test]
+fn a_hook_before_calls_sees_each_it_is_about_and_denies_it_with_its_reason() {
+    let deny = r#"cat >> seen.jsonl; printf '{"deny": "notes.md is yours alone"}'"#;
+    let hooks = hook("guard", deny, r#"tools = ["write path=notes.md", "loud"]"#);
+    let world = world(
+        &made(&json!([
+            call("write", &json!({"path": "notes.md", "content": "x"})),
+            call("write", &json!({"path": "other.md", "content": "y"})),
+            call("call_tool", &json!({"name": "loud", "arguments": {"a": [1]}})),
+            call("read", &json!({"path": "src/main.rs"})),
+        ])),
+        &hooks,
+    );
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+    let denied: Vec<_> = said["denied"].as_array().unwrap().iter().map(|call| &call["tool"]).collect();
+    assert_eq!(denied, ["write", "loud"], "{said}");
+    let written = results(&world, "write");
+    assert!(
+        written[0].starts_with("write was not run: the hook guard denies it: notes.md is yours alone"),
+        "{written:?}"
+    );
+    assert!(written[0].contains("[hook guard]\n[files]\nmade seen.jsonl"), "{written:?}");
+    assert!(!world.path("project/notes.md").exists() && !world.path("project/loud.txt").exists());
+    assert_eq!(fs::read_to_string(world.path("project/other.md")).unwrap(), "y", "it is not about that one");
+    assert!(results(&world, "read")[0].contains("weave"));
+    let seen = fs::read_to_string(world.path("project/seen.jsonl")).unwrap();
+    let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let event = |tool: &str, arguments: Value, paths: &[&str]| {
+        json!({
+            "event": "before_call", "hook": "guard", "read_only": false, "tool": tool, "arguments": arguments,
+            "paths": paths,
+        })
+    };
+    let wrote = event("write", json!({"path": "notes.md", "content": "x"}), &["notes.md"]);
+    assert_eq!(seen, [wrote, event("loud", json!({"a": [1]}), &[])]);
+    // What a hook changed is taken back with the turn.
+    let project = text(&world.path("project"));
+    let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
+    assert!(!world.path("project/seen.jsonl").exists(), "{undone:?}");
+}
+
+#[test]
+fn a_hook_that_says_nothing_lets_a_call_run_and_what_it_changed_is_given_back_with_the_call() {
+    let hooks = hook("stamp", "echo stamped > src/main.rs", r#"tools = ["effect:write", "exec"]"#);
+    let world = world(
+        &made(&json!([
+            call("write", &json!({"path": "a.md", "content": "x"})),
+            call("edit", &json!({"path": "src/main.rs", "old": "stamped", "new": "edited"})),
+            call("edit", &json!({"path": "src/main.rs", "old": "missing", "new": "edited"})),
+            call("exec", &json!({"command": "cat src/main.rs; echo ran > ran.txt"})),
+        ])),
+        &hooks,
+    );
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, &said["denied"]), (Some(0), &json!([])), "{said}");
+    assert!(results(&world, "write")[0].contains("[hook stamp]\n[files]\nchanged src/main.rs"));
+    let edited = results(&world, "edit");
+    assert!(!edited[0].contains("[hook stamp]"), "it changed nothing by then: {edited:?}");
+    assert!(results(&world, "exec")[0].contains("stamped"), "{:?}", results(&world, "exec"));
+    let project = text(&world.path("project"));
+    let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
+    assert_eq!(fs::read_to_string(world.path("project/src/main.rs")).unwrap(), "weave", "{undone:?}");
+    assert!(!world.path("project/a.md").exists() && !world.path("project/ran.txt").exists(), "{undone:?}");
+}
+
+#[test]
+fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
+    for (command, more, why) in [
+        ("echo oh >&2; exit 3", "", "failed: exit 3 ("),
+        ("kill -9 $$", "", "failed: ended by signal 9"),
+        ("sleep 1000", "timeout = 1", "failed: it did not end within 1 s"),
+        ("head -c 3000000 /dev/zero | tr '\\0' ' '", "", "failed: it said more than is kept"),
+        ("echo hello", "", "failed: it is to print one JSON object or nothing ("),
+        ("echo '[]'", "", "failed: it is to print one JSON object or nothing ("),
+        ("echo '{} {}'", "", "failed: it is to print one JSON object or nothing ("),
+        (r#"echo '{"deny": null}'"#, "", "failed: its answer is none: it takes"),
+        (r#"echo '{"allow": true}'"#, "", "failed: its answer is none: it takes"),
+        (r#"echo '{"deny": "no", "more": 1}'"#, "", "failed: its answer is none: it takes"),
+        ("no-such-program", "", "failed: exit 127 ("),
+        ("exec 3<>/dev/tcp/127.0.0.1/80 || exit 4", "", "failed: exit "),
+    ] {
+        let world = world(
+            &made(&json!([call("write", &json!({"path": "a", "content": "x"}))])),
+            &hook("guard", command, more),
+        );
+        let (code, said) = chat(&world, "Do it.");
+        assert_eq!((code, said["denied"][0]["tool"].as_str()), (Some(0), Some("write")), "{command}: {said}");
+        let told = &results(&world, "write")[0];
+        let begins = format!("write was not run: the hook guard has to allow it, and {why}");
+        assert!(told.starts_with(&begins), "{command}: {told}");
+        assert!(!world.path("project/a").exists(), "{command}");
+    }
+    // Controls: nothing and an empty object allow it.
+    for command in ["true", "echo; echo", "echo '{}'"] {
+        let world = world(
+            &made(&json!([call("write", &json!({"path": "a", "content": "x"}))])),
+            &hook("guard", command, ""),
+        );
+        let (_, said) = chat(&world, "Do it.");
+        assert!(world.path("project/a").exists() && said["denied"] == json!([]), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_hook_runs_in_walls_and_only_looks_in_plan_mode() {
+    let command =
+        "touch made 2>/dev/null; test ! -e made || exit 5; echo > .git/hooks/x 2>/dev/null && exit 6; true";
+    let world =
+        world(&made(&json!([call("read", &json!({"path": "src/main.rs"}))])), &hook("guard", command, ""));
+    let project = text(&world.path("project"));
+    fs::create_dir_all(world.path("project/.git/hooks")).unwrap();
+    let (code, said) = world.json(&["--workspace", &project, "chat", "--plan", "-m", "Do it."]);
+    assert_eq!((code, &said["denied"]), (Some(0), &json!([])), "{said}");
+    assert!(results(&world, "read")[0].contains("weave"), "{:?}", results(&world, "read"));
+    assert!(!world.path("project/made").exists() && !world.path("project/.git/hooks/x").exists());
+}
+
+#[test]
+fn what_is_wrong_with_a_hook_is_named_by_its_key_and_no_turn_goes_on_without_it() {
+    for (wrong, said) in [
+        ("[hooks.x]\non = [\"before_call\"]\n", "hooks.x.command is missing"),
+        ("[hooks.x]\ncommand = \"true\"\n", "hooks.x.on is missing: name what it is run on"),
+        ("[hooks.x]\ncommand = \"true\"\non = []\n", "hooks.x.on is missing"),
+        ("[hooks.x]\ncommand = \"true\"\non = [\"before\"]\n", "unknown variant `before`"),
+        (
+            "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"wriet\"]\n",
+            "hooks.x.tools: there is no such tool as wriet (did you mean write?)",
+        ),
+        (
+            "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"exec path=\"]\n",
+            "hooks.x.tools does not fit: ",
+        ),
+        ("[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntimeout = 0\n", "hooks.x.timeout"),
+    ] {
+        let world = world(&made(&json!([call("write", &json!({"path": "a", "content": "x"}))])), wrong);
+        let checked = world.run(&["config", "check"]);
+        assert!(checked.code == Some(1) && checked.out.contains(said), "{said}: {checked:?}");
+        let project = text(&world.path("project"));
+        let refused = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+        assert!(refused.code == Some(2) && !world.path("project/a").exists(), "{wrong}: {refused:?}");
+    }
+    let world = world(&[], "");
+    world.ok(&["config", "set", "hooks.x.on", r#"["before_call"]"#]);
+    world.ok(&["config", "set", "hooks.x.tools", r#"["write path=a/**"]"#]);
+    world.ok(&["config", "set", "hooks.x.command", "true"]);
+    assert_eq!(world.run(&["config", "check"]).code, Some(0));
+    let refused = world.run(&["config", "set", "hooks.x.tools", r#"["exec path="]"#]);
+    assert!(refused.code == Some(2) && refused.err.contains("hooks.x.tools does not fit"), "{refused:?}");
+}
+
+#[test]
+fn no_workspace_brings_a_hook() {
+    let world = world(&made(&json!([call("write", &json!({"path": "a", "content": "x"}))])), "");
+    fs::create_dir_all(world.path("project/.drawloom")).unwrap();
+    let deny = hook("guard", r#"echo '{"deny": "no"}'"#, "");
+    for file in [".drawloom/workspace.toml", ".drawloom/config.toml", "config.toml"] {
+        fs::write(world.path(&format!("project/{file}")), &deny).unwrap();
+    }
+    chat(&world, "Do it.");
+    assert!(world.path("project/a").exists(), "{:?}", results(&world, "write"));
+}

@@ -1,0 +1,207 @@
+//! Commands of the owner that see what happens in a session and may answer it (spec: agent §10 *Hooks*): one that reads the
+//! event as JSON and prints its answer as JSON. They run in the walls of `exec`, without network.
+//!
+//! A hook before calls is for safety: whatever goes wrong with it denies the call.
+
+use policy::{CallFacts, Pattern};
+use sandbox::{Ending, Level};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use text::cut::head_tail;
+
+use crate::exec::{CommandReport, NetworkRequest, report};
+use crate::program::{NO_COMMANDS, Program, RanProgram};
+use crate::tool::{CallScope, ToolOutput, bounded};
+
+/// What a hook is run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// A call of a tool that policy, or the owner, allowed is about to run.
+    BeforeCall,
+}
+
+/// What there is to know of a hook.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hook {
+    pub name: String,
+    /// Line for /bin/sh.
+    pub line: String,
+    pub on: Vec<HookEvent>,
+    /// The calls that it is about; all of them where there is no pattern.
+    pub tools: Vec<Pattern>,
+    /// How long it may run, in seconds.
+    pub seconds: u32,
+}
+
+impl Hook {
+    /// Whether it sees calls of tools.
+    pub(crate) fn sees_calls(&self) -> bool {
+        self.on.contains(&HookEvent::BeforeCall)
+    }
+
+    /// Whether it is run on an event of this call.
+    fn is_about(&self, event: HookEvent, call: &CallFacts) -> bool {
+        self.on.contains(&event) && (self.tools.is_empty() || policy::may_mean(&self.tools, call))
+    }
+}
+
+/// A call as hooks are told of it.
+pub(crate) struct HookedCall<'c> {
+    pub(crate) tool: &'c str,
+    pub(crate) arguments: &'c Value,
+    pub(crate) facts: CallFacts,
+}
+
+impl HookedCall<'_> {
+    /// The call as the JSON of an event.
+    fn told(&self) -> Map<String, Value> {
+        let paths: Vec<String> =
+            self.facts.paths.iter().map(|path| path.named().display().to_string()).collect();
+        let told =
+            [("tool", json!(self.tool)), ("arguments", self.arguments.clone()), ("paths", json!(paths))];
+        told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+/// What came of a hook.
+struct HookAnswer {
+    /// What it printed: a JSON object, an empty one for nothing. Or why it said nothing that counts.
+    said: Result<Map<String, Value>, String>,
+    /// What it changed and there is to know of that, below the hook's name; none of one that left everything as it was.
+    told: Option<String>,
+    /// Whether something from outside went into it.
+    is_outside: bool,
+}
+
+/// Runs a call between its hooks. It blocks.
+pub(crate) fn hooked(
+    call: &CallScope<'_>,
+    hooked: &HookedCall<'_>,
+    run: impl FnOnce() -> ToolOutput,
+) -> ToolOutput {
+    let of = |event| call.scope.hooks.iter().filter(move |hook| hook.is_about(event, &hooked.facts));
+    let (mut told, mut is_outside) = (Vec::new(), false);
+    for hook in of(HookEvent::BeforeCall) {
+        let answer = answer_of(hook, call, (HookEvent::BeforeCall, hooked.told()));
+        if answer.told.is_some() {
+            is_outside |= answer.is_outside;
+            told.extend(answer.told);
+        }
+        if let Some(why) = denial(&hook.name, answer.said) {
+            let why = format!("{} was not run: {why}", hooked.tool);
+            let output = ToolOutput { trust: call.scope.trust, ..ToolOutput::denied(masked(call, &why)) };
+            return with_told(call, output, told, is_outside | answer.is_outside);
+        }
+    }
+    with_told(call, run(), told, is_outside)
+}
+
+/// Why a hook denies a call, if it does: whatever it says that it may not denies, too.
+fn denial(name: &str, said: Result<Map<String, Value>, String>) -> Option<String> {
+    match said {
+        Ok(said) if said.is_empty() => None,
+        Ok(said) => match (said.len(), said.get("deny")) {
+            (1, Some(Value::String(reason))) if reason.trim().is_empty() => {
+                Some(format!("the hook {name} denies it"))
+            }
+            (1, Some(Value::String(reason))) => {
+                let reason = head_tail(reason.trim(), report::SHOWN, "reason").text;
+                Some(format!("the hook {name} denies it: {reason}"))
+            }
+            _ => Some(failed(name, r#"its answer is none: it takes {"deny": REASON}, or nothing"#)),
+        },
+        Err(why) => Some(failed(name, &why)),
+    }
+}
+
+fn failed(name: &str, why: &str) -> String {
+    format!("the hook {name} has to allow it, and failed: {why}")
+}
+
+/// An output with what its hooks left to tell.
+fn with_told(call: &CallScope<'_>, output: ToolOutput, told: Vec<String>, is_outside: bool) -> ToolOutput {
+    let mut output = if is_outside { output.from_outside() } else { output };
+    if !told.is_empty() {
+        output.text = bounded(format!("{}\n{}", output.text, masked(call, &told.join("\n"))));
+        output.trust = output.trust.min(call.scope.trust);
+    }
+    output
+}
+
+fn masked(call: &CallScope<'_>, text: &str) -> String {
+    call.scope.masker.mask_entering(text).text.into_owned()
+}
+
+/// Runs a hook on an event of a call. What it changes is recorded with the call, and stays whatever becomes of that.
+fn answer_of(
+    hook: &Hook,
+    call: &CallScope<'_>,
+    (event, mut told): (HookEvent, Map<String, Value>),
+) -> HookAnswer {
+    told.insert("event".to_owned(), json!(event));
+    told.insert("hook".to_owned(), json!(hook.name));
+    told.insert("read_only".to_owned(), json!(call.plan_mode));
+    let input = format!("{}\n", Value::Object(told));
+    let was_outside = call.from_outside.replace(false);
+    let mut ran = Err(String::new());
+    call.changes.beside(&mut || ran = run(hook, call, &input));
+    let is_outside = call.from_outside.replace(was_outside);
+    let (said, told) = match ran {
+        Ok(ran) => read(hook, call, &ran),
+        Err(why) => (Err(why), None),
+    };
+    HookAnswer { said, told, is_outside }
+}
+
+fn run(hook: &Hook, call: &CallScope<'_>, input: &str) -> Result<RanProgram, String> {
+    let commands = call.scope.commands.as_ref().ok_or(NO_COMMANDS)?;
+    let is_lifted = call.scope.roots.all().any(|root| root.path().parent().is_none());
+    if commands.session.level() == Level::None && !is_lifted {
+        return Err("there is no sandbox on this machine to run it in".to_owned());
+    }
+    let program = Program {
+        line: &hook.line,
+        network: &NetworkRequest::Off,
+        seconds: hook.seconds,
+        only_looks: call.plan_mode,
+        is_told_outside: false,
+    };
+    program.run((call, commands), input)
+}
+
+/// The answer that a hook printed, and what it changed.
+fn read(
+    hook: &Hook,
+    call: &CallScope<'_>,
+    ran: &RanProgram,
+) -> (Result<Map<String, Value>, String>, Option<String>) {
+    let commands = call.scope.commands.as_ref();
+    let RanProgram { outcome, changed, .. } = ran;
+    let Some(commands) = commands else { return (Err(NO_COMMANDS.to_owned()), None) };
+    let changed = changed.as_ref().filter(|changed| changed.are_some());
+    let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed);
+    let is_quiet = changed.is_none() && outcome.notices.is_empty();
+    let besides: Vec<String> = report.besides().filter(|_| !is_quiet).collect();
+    let told = (!besides.is_empty()).then(|| format!("[hook {}]\n{}", hook.name, besides.join("\n")));
+    // What it printed, without what is told anyhow.
+    let printed = || CommandReport { files: None, notes: Vec::new(), ..report }.told(call.scope);
+    let said = match outcome.ending {
+        _ if ran.changed.as_ref().is_some_and(|changed| !changed.is_written()) => {
+            Err("what it changed could not be written down".to_owned())
+        }
+        Ending::TimedOut => Err(format!("it did not end within {} s", hook.seconds)),
+        Ending::Exited(0) if outcome.standard.omitted > 0 => Err("it said more than is kept".to_owned()),
+        Ending::Exited(0) => {
+            let said = outcome.standard.text();
+            match said.trim() {
+                "" => Ok(Map::new()),
+                said => serde_json::from_str(said)
+                    .map_err(|error| format!("it is to print one JSON object or nothing ({error})")),
+            }
+        }
+        _ => Err(printed()),
+    };
+    (said, told)
+}
