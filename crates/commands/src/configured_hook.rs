@@ -15,7 +15,7 @@ pub struct ConfiguredHook {
     /// The line of a shell that runs it at the top of the workspace. Needed.
     pub command: Option<String>,
     /// What it is run on; needed. `before_call`: a call of a tool is about to run, and {"deny": REASON} refuses it; so does
-    /// whatever goes wrong.
+    /// whatever goes wrong. `after_call`: a call has ended, and {"text": TEXT} adds to its result.
     pub on: Vec<HookEvent>,
     /// Patterns of the calls that it is about, as those of rules; without it all of them.
     pub tools: Vec<Pattern>,

@@ -124,6 +124,11 @@ pub trait ChangeRecorder: Send + Sync {
     /// whoever finds it writes it down.
     fn leave(&self, _why: &str) {}
 
+    /// Whether it is left so.
+    fn is_left(&self) -> bool {
+        false
+    }
+
     /// Records what is not changed by the call itself: [`Self::take_back`] leaves it.
     fn beside(&self, work: &mut dyn FnMut()) {
         work();

@@ -3,6 +3,7 @@
 //!
 //! A hook before calls is for safety: whatever goes wrong with it denies the call.
 
+use loom::Trust;
 use policy::{CallFacts, Pattern};
 use sandbox::{Ending, Level};
 use schemars::JsonSchema;
@@ -14,12 +15,17 @@ use crate::exec::{CommandReport, NetworkRequest, report};
 use crate::program::{NO_COMMANDS, Program, RanProgram};
 use crate::tool::{CallScope, ToolOutput, bounded};
 
+/// Lines of what hooks say that a person reads of a call.
+const BRIEF: usize = 8;
+
 /// What a hook is run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
     /// A call of a tool that policy, or the owner, allowed is about to run.
     BeforeCall,
+    /// A call of a tool has ended, and its result is known.
+    AfterCall,
 }
 
 /// What there is to know of a hook.
@@ -38,7 +44,8 @@ pub struct Hook {
 impl Hook {
     /// Whether it sees calls of tools.
     pub(crate) fn sees_calls(&self) -> bool {
-        self.on.contains(&HookEvent::BeforeCall)
+        let sees = |event: &HookEvent| matches!(event, HookEvent::BeforeCall | HookEvent::AfterCall);
+        self.on.iter().any(sees)
     }
 
     /// Whether it is run on an event of this call.
@@ -69,10 +76,41 @@ impl HookedCall<'_> {
 struct HookAnswer {
     /// What it printed: a JSON object, an empty one for nothing. Or why it said nothing that counts.
     said: Result<Map<String, Value>, String>,
-    /// What it changed and there is to know of that, below the hook's name; none of one that left everything as it was.
-    told: Option<String>,
+    /// What it changed, and what there is to know of that.
+    besides: Vec<String>,
     /// Whether something from outside went into it.
     is_outside: bool,
+}
+
+/// What hooks leave to tell beside the result of their call.
+#[derive(Default)]
+struct HookTelling {
+    parts: Vec<String>,
+    is_outside: bool,
+}
+
+impl HookTelling {
+    /// Adds what a hook says, and what it changed, below its name; nothing of one that did neither.
+    fn add(&mut self, name: &str, text: Option<String>, answer: HookAnswer) {
+        let parts: Vec<String> = text.into_iter().chain(answer.besides).collect();
+        if !parts.is_empty() {
+            self.parts.push(format!("[hook {name}]\n{}", parts.join("\n")));
+            self.is_outside |= answer.is_outside;
+        }
+    }
+
+    /// The output with all that.
+    fn behind(self, call: &CallScope<'_>, output: ToolOutput) -> ToolOutput {
+        if self.parts.is_empty() {
+            return output;
+        }
+        let told = masked(call, &self.parts.join("\n"));
+        let mut output = if self.is_outside { output.from_outside() } else { output };
+        output.text = bounded(format!("{}\n{told}", output.text));
+        output.brief.extend(told.lines().take(BRIEF).map(str::to_owned));
+        output.trust = output.trust.min(call.scope.trust);
+        output
+    }
 }
 
 /// Runs a call between its hooks. It blocks.
@@ -82,24 +120,49 @@ pub(crate) fn hooked(
     run: impl FnOnce() -> ToolOutput,
 ) -> ToolOutput {
     let of = |event| call.scope.hooks.iter().filter(move |hook| hook.is_about(event, &hooked.facts));
-    let (mut told, mut is_outside) = (Vec::new(), false);
+    let mut telling = HookTelling::default();
     for hook in of(HookEvent::BeforeCall) {
-        let answer = answer_of(hook, call, (HookEvent::BeforeCall, hooked.told()));
-        if answer.told.is_some() {
-            is_outside |= answer.is_outside;
-            told.extend(answer.told);
-        }
-        if let Some(why) = denial(&hook.name, answer.said) {
-            let why = format!("{} was not run: {why}", hooked.tool);
-            let output = ToolOutput { trust: call.scope.trust, ..ToolOutput::denied(masked(call, &why)) };
-            return with_told(call, output, told, is_outside | answer.is_outside);
+        let answer = answer_of(hook, call, (HookEvent::BeforeCall, hooked.told()), false);
+        let denied = denial(&hook.name, &answer.said);
+        let is_outside = answer.is_outside;
+        telling.add(&hook.name, None, answer);
+        if let Some(why) = denied {
+            let why = masked(call, &format!("{} was not run: {why}", hooked.tool));
+            let output = ToolOutput { trust: call.scope.trust, ..ToolOutput::denied(why) };
+            return telling.behind(call, if is_outside { output.from_outside() } else { output });
         }
     }
-    with_told(call, run(), told, is_outside)
+    let output = run();
+    // A turn that is stopped runs nothing more, and what is left to be found out is not overwritten.
+    if !call.cancel.is_cancelled() && !call.changes.is_left() {
+        for hook in of(HookEvent::AfterCall) {
+            let mut told = hooked.told();
+            told.insert("status".to_owned(), json!(output.status));
+            told.insert("result".to_owned(), json!(output.text));
+            let is_told_outside = output.trust == Trust::Outside;
+            let answer = answer_of(hook, call, (HookEvent::AfterCall, told), is_told_outside);
+            let text = addition(&answer.said);
+            telling.add(&hook.name, text, answer);
+        }
+    }
+    telling.behind(call, output)
+}
+
+/// What a hook adds to a result, or why it adds nothing although it should have.
+fn addition(said: &Result<Map<String, Value>, String>) -> Option<String> {
+    let shown = |text: &str| head_tail(text, report::SHOWN, "text").text.into_owned();
+    match said {
+        Ok(said) if said.is_empty() => None,
+        Ok(said) => match (said.len(), said.get("text")) {
+            (1, Some(Value::String(text))) => Some(shown(text.trim_end())).filter(|text| !text.is_empty()),
+            _ => Some(r#"It failed: its answer is none: it takes {"text": TEXT}, or nothing"#.to_owned()),
+        },
+        Err(why) => Some(format!("It failed: {why}")),
+    }
 }
 
 /// Why a hook denies a call, if it does: whatever it says that it may not denies, too.
-fn denial(name: &str, said: Result<Map<String, Value>, String>) -> Option<String> {
+fn denial(name: &str, said: &Result<Map<String, Value>, String>) -> Option<String> {
     match said {
         Ok(said) if said.is_empty() => None,
         Ok(said) => match (said.len(), said.get("deny")) {
@@ -112,22 +175,12 @@ fn denial(name: &str, said: Result<Map<String, Value>, String>) -> Option<String
             }
             _ => Some(failed(name, r#"its answer is none: it takes {"deny": REASON}, or nothing"#)),
         },
-        Err(why) => Some(failed(name, &why)),
+        Err(why) => Some(failed(name, why)),
     }
 }
 
 fn failed(name: &str, why: &str) -> String {
     format!("the hook {name} has to allow it, and failed: {why}")
-}
-
-/// An output with what its hooks left to tell.
-fn with_told(call: &CallScope<'_>, output: ToolOutput, told: Vec<String>, is_outside: bool) -> ToolOutput {
-    let mut output = if is_outside { output.from_outside() } else { output };
-    if !told.is_empty() {
-        output.text = bounded(format!("{}\n{}", output.text, masked(call, &told.join("\n"))));
-        output.trust = output.trust.min(call.scope.trust);
-    }
-    output
 }
 
 fn masked(call: &CallScope<'_>, text: &str) -> String {
@@ -139,6 +192,7 @@ fn answer_of(
     hook: &Hook,
     call: &CallScope<'_>,
     (event, mut told): (HookEvent, Map<String, Value>),
+    is_told_outside: bool,
 ) -> HookAnswer {
     told.insert("event".to_owned(), json!(event));
     told.insert("hook".to_owned(), json!(hook.name));
@@ -146,16 +200,16 @@ fn answer_of(
     let input = format!("{}\n", Value::Object(told));
     let was_outside = call.from_outside.replace(false);
     let mut ran = Err(String::new());
-    call.changes.beside(&mut || ran = run(hook, call, &input));
+    call.changes.beside(&mut || ran = run(hook, call, &input, is_told_outside));
     let is_outside = call.from_outside.replace(was_outside);
-    let (said, told) = match ran {
+    let (said, besides) = match ran {
         Ok(ran) => read(hook, call, &ran),
-        Err(why) => (Err(why), None),
+        Err(why) => (Err(why), Vec::new()),
     };
-    HookAnswer { said, told, is_outside }
+    HookAnswer { said, besides, is_outside }
 }
 
-fn run(hook: &Hook, call: &CallScope<'_>, input: &str) -> Result<RanProgram, String> {
+fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) -> Result<RanProgram, String> {
     let commands = call.scope.commands.as_ref().ok_or(NO_COMMANDS)?;
     let is_lifted = call.scope.roots.all().any(|root| root.path().parent().is_none());
     if commands.session.level() == Level::None && !is_lifted {
@@ -166,7 +220,7 @@ fn run(hook: &Hook, call: &CallScope<'_>, input: &str) -> Result<RanProgram, Str
         network: &NetworkRequest::Off,
         seconds: hook.seconds,
         only_looks: call.plan_mode,
-        is_told_outside: false,
+        is_told_outside,
     };
     program.run((call, commands), input)
 }
@@ -176,15 +230,14 @@ fn read(
     hook: &Hook,
     call: &CallScope<'_>,
     ran: &RanProgram,
-) -> (Result<Map<String, Value>, String>, Option<String>) {
+) -> (Result<Map<String, Value>, String>, Vec<String>) {
     let commands = call.scope.commands.as_ref();
     let RanProgram { outcome, changed, .. } = ran;
-    let Some(commands) = commands else { return (Err(NO_COMMANDS.to_owned()), None) };
+    let Some(commands) = commands else { return (Err(NO_COMMANDS.to_owned()), Vec::new()) };
     let changed = changed.as_ref().filter(|changed| changed.are_some());
     let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed);
     let is_quiet = changed.is_none() && outcome.notices.is_empty();
     let besides: Vec<String> = report.besides().filter(|_| !is_quiet).collect();
-    let told = (!besides.is_empty()).then(|| format!("[hook {}]\n{}", hook.name, besides.join("\n")));
     // What it printed, without what is told anyhow.
     let printed = || CommandReport { files: None, notes: Vec::new(), ..report }.told(call.scope);
     let said = match outcome.ending {
@@ -203,5 +256,5 @@ fn read(
         }
         _ => Err(printed()),
     };
-    (said, told)
+    (said, besides)
 }

@@ -45,8 +45,13 @@ struct Place {
 
 impl Place {
     fn new(entry: Entry) -> Self {
+        Self::with(entry, "")
+    }
+
+    /// One whose owner configured more.
+    fn with(entry: Entry, more: &str) -> Self {
         let [page, sink] = [(); 2].map(|()| Site::start(|_| answer("text/plain", HOSTILE)));
-        let world = world(TOOLS, &(PERMISSIONS.to_owned() + &named(&[&page, &sink]) + ALLOW));
+        let world = world(TOOLS, &(PERMISSIONS.to_owned() + &named(&[&page, &sink]) + ALLOW + more));
         fs::write(world.path("here/page.txt"), HOSTILE).unwrap();
         let place = Self { world, page, sink, entry };
         if entry == Entry::OutsideFile {
@@ -291,6 +296,20 @@ fn s3_a_document() {
         place.turn("later", &[&[call("loom_view", &view)]]);
         "later"
     });
+}
+
+/// A command of the owner that writes down what it is told of a call.
+const HOOK: &str = "[hooks.teller]\ncommand = \"cat > told.json\"\non = [\"after_call\"]\ntools = [\"read path=plain.md\"]\n";
+
+#[test]
+fn s3_a_hook() {
+    for entry in Entry::ALL {
+        let place = Place::with(entry, HOOK);
+        fs::write(place.world.path("project/plain.md"), "Nothing from anywhere.\n").unwrap();
+        place.enters("first", &[read("plain.md")]);
+        place.turn("later", &[&[read("told.json")]]);
+        place.judge("later");
+    }
 }
 
 /// What an imported tree says is from outside, whatever it was: the control is the document that was not.

@@ -223,6 +223,10 @@ impl ChangeRecorder for CallChanges {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
+    fn is_left(&self) -> bool {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn name(&self) -> String {
         self.call.to_string()
     }
