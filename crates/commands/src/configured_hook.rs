@@ -15,7 +15,8 @@ pub struct ConfiguredHook {
     /// The line of a shell that runs it at the top of the workspace. Needed.
     pub command: Option<String>,
     /// What it is run on; needed. `before_call`: a call of a tool is about to run, and {"deny": REASON} refuses it; so does
-    /// whatever goes wrong. `after_call`: a call has ended, and {"text": TEXT} adds to its result.
+    /// whatever goes wrong. `after_call`: a call has ended, and {"text": TEXT} adds to its result. `turn_end`:
+    /// the model calls nothing more, and {"continue": TEXT} goes on with the turn, three times at most.
     pub on: Vec<HookEvent>,
     /// Patterns of the calls that it is about, as those of rules; without it all of them.
     pub tools: Vec<Pattern>,
@@ -42,6 +43,13 @@ impl ConfiguredHook {
             return Err(format!(
                 "hooks.{name}.on is missing: name what it is run on, as [\"before_call\"]; there are no notifications \
                  yet that a hook without it would be for"
+            ));
+        }
+        let sees_calls =
+            self.on.iter().any(|event| matches!(event, HookEvent::BeforeCall | HookEvent::AfterCall));
+        if !self.tools.is_empty() && !sees_calls {
+            return Err(format!(
+                "hooks.{name}.tools is about calls, and hooks.{name}.on names none of theirs"
             ));
         }
         // A hook that is about no call would let every call pass.

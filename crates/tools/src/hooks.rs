@@ -26,6 +26,8 @@ pub enum HookEvent {
     BeforeCall,
     /// A call of a tool has ended, and its result is known.
     AfterCall,
+    /// A model has answered without a further call.
+    TurnEnd,
 }
 
 /// What there is to know of a hook.
@@ -146,6 +148,48 @@ pub(crate) fn hooked(
         }
     }
     telling.behind(call, output)
+}
+
+/// What hooks beside calls said.
+#[derive(Debug, Default)]
+pub struct HookedEvent {
+    /// What the turn goes on with: the name of the hook, its text, and how far that is believed.
+    pub goes_on: Option<(String, String, Trust)>,
+    /// What a person is told of them, a line or more each.
+    pub notices: Vec<String>,
+}
+
+/// Runs the hooks of an event beside calls, until one says how the turn goes on. It blocks.
+pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String, Value>) -> HookedEvent {
+    let mut found = HookedEvent::default();
+    for hook in call.scope.hooks.iter().filter(|hook| hook.on.contains(&event)) {
+        let HookAnswer { said, besides, is_outside } = answer_of(hook, call, (event, told.clone()), false);
+        let mut notice =
+            |told: &str| found.notices.push(masked(call, &format!("the hook {}: {told}", hook.name)));
+        besides.iter().for_each(|told| notice(told));
+        match continuation(said) {
+            Ok(None) => {}
+            Ok(Some(text)) => {
+                let trust = if is_outside { Trust::Outside } else { call.scope.trust };
+                found.goes_on = Some((hook.name.clone(), bounded(masked(call, &text)), trust));
+                break;
+            }
+            Err(why) => notice(&format!("it failed: {why}")),
+        }
+    }
+    found
+}
+
+/// The text with which a turn goes on.
+fn continuation(said: Result<Map<String, Value>, String>) -> Result<Option<String>, String> {
+    let said = said?;
+    match (said.len(), said.get("continue")) {
+        (0, _) => Ok(None),
+        (1, Some(Value::String(text))) if !text.trim().is_empty() => {
+            Ok(Some(head_tail(text.trim(), report::SHOWN, "text").text.into_owned()))
+        }
+        _ => Err(r#"its answer is none: it takes {"continue": TEXT}, or nothing"#.to_owned()),
+    }
 }
 
 /// What a hook adds to a result, or why it adds nothing although it should have.

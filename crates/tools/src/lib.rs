@@ -39,7 +39,7 @@ pub use exec::{
     CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,
     reach_roots, recording, recover_command,
 };
-pub use hooks::{Hook, HookEvent};
+pub use hooks::{Hook, HookEvent, HookedEvent};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use sandbox::{AcceptedChanges, AcceptedState};
 pub use session_policy::SessionPolicy;

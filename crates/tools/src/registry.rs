@@ -1,6 +1,5 @@
 //! The table of the tools of a session, by name.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use policy::{
     CallFacts, Effect, LastingAnswers, PathAccess, PathPlace, PathUse, Permission, SandboxLevel,
     SessionFacts, SessionType, Verdict,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use workspace::protected::{self, ProtectionMatch};
 use workspace::{RelativePath, Root, RootAccess};
 
@@ -23,7 +22,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
-use crate::hooks::{Hook, HookedCall, hooked};
+use crate::hooks::{Hook, HookEvent, HookedCall, HookedEvent, hooked, on_event};
 use crate::plan;
 use crate::search;
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
@@ -142,6 +141,22 @@ impl ToolRegistry {
     ) -> Option<ChangedFiles> {
         let commands = self.scope.commands.as_ref()?;
         commands.background_changes.settle((&self.scope, commands), changes, turn)
+    }
+
+    /// Whether hooks are run on an event.
+    pub fn has_hooks(&self, event: HookEvent) -> bool {
+        self.scope.hooks.iter().any(|hook| hook.on.contains(&event))
+    }
+
+    /// Runs the hooks of an event beside calls, which see the workspace read-only where they only look. It blocks.
+    pub fn run_hooks(
+        &self,
+        (event, told, only_looks): (HookEvent, &Map<String, Value>, bool),
+        cancel: &Cancel,
+        changes: &dyn ChangeRecorder,
+        place: &CallPlace,
+    ) -> HookedEvent {
+        on_event(&CallScope::new(&self.scope, place, cancel, changes, only_looks), event, told)
     }
 
     /// Ends the commands in the background, and waits until they are gone. It blocks.
@@ -339,17 +354,7 @@ impl CheckedCall {
     /// Runs it. It blocks.
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
         changes.begin(self.protected_paths());
-        let call = CallScope {
-            scope: &self.scope,
-            place,
-            cancel,
-            changes,
-            plan_mode: self.plan_mode,
-            from_outside: Cell::new(false),
-            pictures: RefCell::default(),
-            brief: RefCell::default(),
-            background: RefCell::default(),
-        };
+        let call = CallScope::new(&self.scope, place, cancel, changes, self.plan_mode);
         let run = || {
             let run = || self.tool.run(&call, self.arguments.clone());
             if !self.scope.hooks.iter().any(Hook::sees_calls) {

@@ -118,7 +118,27 @@ pub(crate) struct CallScope<'a> {
     pub(crate) background: RefCell<Vec<ChangedFiles>>,
 }
 
-impl CallScope<'_> {
+impl<'a> CallScope<'a> {
+    pub(crate) fn new(
+        scope: &'a ToolScope,
+        place: &'a CallPlace,
+        cancel: &'a Cancel,
+        changes: &'a dyn ChangeRecorder,
+        plan_mode: bool,
+    ) -> Self {
+        Self {
+            scope,
+            place,
+            cancel,
+            changes,
+            plan_mode,
+            from_outside: Cell::new(false),
+            pictures: RefCell::default(),
+            brief: RefCell::default(),
+            background: RefCell::default(),
+        }
+    }
+
     /// Files were read, by the digests of their bytes: their trust is that of what the call says (spec: security §3). It
     /// blocks.
     pub(crate) fn has_read(&self, digests: Vec<Digest>) {

@@ -6,6 +6,7 @@ mod approval;
 mod calls;
 mod config;
 mod file_changes;
+mod hooks;
 mod limits;
 mod next_place;
 mod not_run;
@@ -423,7 +424,16 @@ impl Turn<'_> {
             let place = CallSite { held, tree, view, call, config, spending: turn, next };
             match self.run_calls(&place, registry, node, limits).await {
                 Ok(Called::Here(part_of)) => written.part_of = part_of,
-                Ok(Called::Nothing) => break Ok(generated),
+                Ok(Called::Nothing) => match self.go_on_by_hook(&place, registry, node, limits).await {
+                    Ok(Some(hook)) => {
+                        (written.trust, written.part_of) = (hook.trust.min(written.trust), hook.part_of)
+                    }
+                    Ok(None) => break Ok(generated),
+                    Err(error) => {
+                        generated.error = Some(error);
+                        break Ok(generated);
+                    }
+                },
                 Ok(Called::Elsewhere) => {
                     next.take();
                     self.log.push(SessionEvent::notice(MOVED));

@@ -292,3 +292,49 @@ fn s3_what_a_hook_makes_of_text_from_outside_is_from_outside() {
     assert_eq!(turn(&world, "second", &[&[read("page.txt")]]), [""; 0]);
     assert!(!may_fetch(&world, &site, "second"));
 }
+
+fn at_end(name: &str, command: &str) -> String {
+    hook(name, command, "").replace("before_call", "turn_end")
+}
+
+#[test]
+fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
+    let write = calls(&json!([call("write", &json!({"path": "a.md", "content": "x"}))]));
+    let lines: Vec<Value> =
+        [write].into_iter().chain((1..=9).map(|number| json!({"text": format!("Done {number}.")}))).collect();
+    let check = r#"cat >> seen.jsonl; printf '{"continue": "The tests fail."}'"#;
+    let world = world(&lines, &at_end("check", check));
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done 4.")), "{said}");
+    let went_on = results(&world, "hook/check");
+    assert_eq!(went_on, vec!["[hook check]\nThe tests fail."; 3]);
+    let seen = fs::read_to_string(world.path("project/seen.jsonl")).unwrap();
+    let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let event = |continued: u32, answer: &str| json!({"event": "turn_end", "hook": "check", "read_only": false, "answer": answer, "continued": continued});
+    assert_eq!(seen, [event(0, "Done 1."), event(1, "Done 2."), event(2, "Done 3.")]);
+    let project = text(&world.path("project"));
+    let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
+    assert!(!world.path("project/seen.jsonl").exists() && !world.path("project/a.md").exists(), "{undone:?}");
+    let (_, trees) = world.json(&["tree", "list"]);
+    world.ok(&["tree", "undo", trees["trees"][0]["short_id"].as_str().unwrap()]);
+    assert_eq!(nodes(&world).len(), 0, "one step takes back the turn");
+}
+
+#[test]
+fn a_hook_of_a_turns_end_that_fails_is_said_and_the_turn_ends() {
+    for (command, why) in [
+        ("exit 3", "the hook check: it failed: exit 3 ("),
+        ("echo hello", "the hook check: it failed: it is to print one JSON object or nothing"),
+        (r#"echo '{"continue": ""}'"#, "the hook check: it failed: its answer is none"),
+        ("touch made || exit 4", "the hook check: it failed: exit 4 ("),
+    ] {
+        let world = world(&[json!({"text": "Done."}), json!({"text": "More."})], &at_end("check", command));
+        let project = text(&world.path("project"));
+        let ran = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+        assert!(
+            ran.code == Some(0) && ran.out.contains("Done.") && ran.err.contains(why),
+            "{command}: {ran:?}"
+        );
+        assert!(!world.path("project/made").exists(), "without a call it only looks");
+    }
+}

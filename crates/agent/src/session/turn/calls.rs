@@ -16,7 +16,7 @@ use media::Picture;
 use policy::Effect;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry};
+use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry, WaitedTime};
 
 use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
@@ -42,11 +42,28 @@ pub(super) struct CallSite<'a> {
     pub(super) next: &'a NextPlace,
 }
 
+impl CallSite<'_> {
+    /// The place of a call whose answer has this trust, in the turn that an operation began.
+    pub(super) fn call_place(&self, trust: Trust, turn: Option<Seq>, waited: WaitedTime) -> CallPlace {
+        CallPlace {
+            tree: self.tree,
+            view: self.view.clone(),
+            trust,
+            turn,
+            next: self.next.clone(),
+            model: Some(Arc::clone(&self.config.model)),
+            spending: self.spending.to_owned(),
+            waited,
+            cancel: self.held.cancel(),
+        }
+    }
+}
+
 /// The last call of a turn that was run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastCall {
-    id: CallId,
-    trust: Trust,
+    pub(super) id: CallId,
+    pub(super) trust: Trust,
     part_of: Option<Seq>,
 }
 
@@ -280,17 +297,7 @@ impl Turn<'_> {
             let changes = CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
                 .approved(is_approved)
                 .by(&asked.tool);
-            let place = CallPlace {
-                tree: site.tree,
-                view: site.view.clone(),
-                trust,
-                turn: part_of,
-                next: site.next.clone(),
-                model: Some(Arc::clone(&site.config.model)),
-                spending: site.spending.to_owned(),
-                waited: limits.waited.clone(),
-                cancel: site.held.cancel(),
-            };
+            let place = site.call_place(trust, part_of, limits.waited.clone());
             running.push(Box::pin(run(site.held, checked, (changes, place), asked, claim)));
         }
         Ok(())

@@ -35,6 +35,8 @@ pub(super) struct TurnLimits {
     is_met: bool,
     denied: DeniedCalls,
     pub(super) last_call: Option<LastCall>,
+    /// How often hooks went on with it.
+    pub(super) continued: u32,
 }
 
 impl TurnLimits {
@@ -51,6 +53,7 @@ impl TurnLimits {
             is_met: false,
             denied: DeniedCalls::default(),
             last_call: None,
+            continued: 0,
         }
     }
 

@@ -1,0 +1,96 @@
+//! Hooks of a turn's end: one may go on with the turn (spec: agent §10 *Hooks*).
+
+use std::sync::Arc;
+
+use loom::plan::NewText;
+use loom::{Author, AuthorKind, Block, NodeId, Op, Role, RowError, Seq, TreeReader, Trust, render};
+use serde_json::{Map, json};
+use store::{AttachedWrites, CallId, Principal};
+use tools::{CallPlace, HookEvent, ToolRegistry};
+
+use super::Turn;
+use super::calls::{CallSite, turn_of};
+use super::file_changes::CallChanges;
+use super::limits::TurnLimits;
+use crate::error::AgentError;
+use crate::event::SessionEvent;
+
+/// How often hooks go on with one turn, at most.
+const CONTINUATIONS: u32 = 3;
+
+/// A node of a hook behind an answer.
+pub(super) struct Continuation {
+    pub(super) trust: Trust,
+    pub(super) part_of: Option<Seq>,
+}
+
+impl Turn<'_> {
+    /// Runs the hooks of the turn's end behind an answer that calls nothing, and writes down what one of them goes on with.
+    /// None where the turn ends.
+    ///
+    /// # Errors
+    /// The answer could not be read, or the text not be written.
+    pub(super) async fn go_on_by_hook(
+        &self,
+        site: &CallSite<'_>,
+        registry: &Arc<ToolRegistry>,
+        answer: NodeId,
+        limits: &mut TurnLimits,
+    ) -> Result<Option<Continuation>, AgentError> {
+        let (who, event, cancel) = (&Principal::Owner, HookEvent::TurnEnd, site.held.cancel());
+        let may_go_on = limits.continued < CONTINUATIONS && !limits.are_met() && !cancel.is_cancelled();
+        if !registry.has_hooks(event) || !may_go_on {
+            return Ok(None);
+        }
+        let view = site.view.clone();
+        let read = move |rows: &dyn TreeReader| {
+            let row = rows.node(answer)?.ok_or_else(|| RowError::missing("node", answer))?;
+            let is_tip = render::tip(rows, &view)? == row.node.position;
+            Ok((is_tip, row.node.said().into_owned(), row.node.trust, turn_of(rows, &view)?))
+        };
+        let (is_tip, said, trust, part_of) = self.runtime.read(who, site.tree, read).await?;
+        if !is_tip {
+            return Ok(None);
+        }
+        let told = [("answer", json!(said)), ("continued", json!(limits.continued))];
+        let told: Map<_, _> = told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        // What they change is a change of the turn's last call; without one they only look.
+        let last = limits.last_call;
+        let only_looks = last.is_none() || site.config.plan || self.is_plan_mode_on().await;
+        let id = last.map_or(CallId { answer, number: 0 }, |last| last.id);
+        let trust = last.map_or(trust, |last| last.trust.min(trust));
+        let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
+        let place = site.call_place(trust, part_of, limits.waited.clone());
+        let registry = Arc::clone(registry);
+        let ran = tokio::task::spawn_blocking(move || {
+            registry.run_hooks((event, &told, only_looks), &cancel, &changes, &place)
+        });
+        let ran = match ran.await {
+            Ok(ran) => ran,
+            Err(failed) => {
+                tracing::error!(%failed, "hooks failed in the program itself");
+                return Ok(None);
+            }
+        };
+        ran.notices.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
+        let Some((name, text, believed)) = ran.goes_on else { return Ok(None) };
+        if site.held.cancel().is_cancelled() {
+            return Err(AgentError::Stopped);
+        }
+        limits.continued += 1;
+        let trust = trust.min(believed);
+        let author = Author { kind: AuthorKind::Tool, id: format!("hook/{name}"), profile: None };
+        let text = NewText {
+            content: vec![Block::text(format!("[hook {name}]\n{text}"))],
+            author: author.clone(),
+            role: Some(Role::User),
+            trust,
+        };
+        let op = Op::Reply { to: None, texts: vec![text], exclude: Vec::new(), part_of };
+        let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
+        let written = self.runtime.change_as((who, &author, trust), site.tree, site.view, op, with).await;
+        self.named(site.held, written).await?;
+        self.log.push(SessionEvent::notice(format!("the hook {name} goes on with the turn")));
+        Ok(Some(Continuation { trust, part_of }))
+    }
+}
