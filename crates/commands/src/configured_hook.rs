@@ -16,7 +16,8 @@ pub struct ConfiguredHook {
     pub command: Option<String>,
     /// What it is run on; needed. `before_call`: a call of a tool is about to run, and {"deny": REASON} refuses it; so does
     /// whatever goes wrong. `after_call`: a call has ended, and {"text": TEXT} adds to its result. `turn_end`:
-    /// the model calls nothing more, and {"continue": TEXT} goes on with the turn, three times at most.
+    /// the model calls nothing more, and {"continue": TEXT} goes on with the turn, three times at most. `session_start`: a
+    /// process takes a conversation up; what it prints is not read.
     pub on: Vec<HookEvent>,
     /// Patterns of the calls that it is about, as those of rules; without it all of them.
     pub tools: Vec<Pattern>,

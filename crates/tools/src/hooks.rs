@@ -28,6 +28,8 @@ pub enum HookEvent {
     AfterCall,
     /// A model has answered without a further call.
     TurnEnd,
+    /// A process takes up a conversation, before its first turn there.
+    SessionStart,
 }
 
 /// What there is to know of a hook.
@@ -167,7 +169,12 @@ pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String
         let mut notice =
             |told: &str| found.notices.push(masked(call, &format!("the hook {}: {told}", hook.name)));
         besides.iter().for_each(|told| notice(told));
-        match continuation(said) {
+        let goes_on = match event {
+            HookEvent::TurnEnd => continuation(said),
+            // What others print is for nobody.
+            _ => said.map(|_| None),
+        };
+        match goes_on {
             Ok(None) => {}
             Ok(Some(text)) => {
                 let trust = if is_outside { Trust::Outside } else { call.scope.trust };
@@ -247,7 +254,7 @@ fn answer_of(
     call.changes.beside(&mut || ran = run(hook, call, &input, is_told_outside));
     let is_outside = call.from_outside.replace(was_outside);
     let (said, besides) = match ran {
-        Ok(ran) => read(hook, call, &ran),
+        Ok(ran) => read(hook, call, (event, &ran)),
         Err(why) => (Err(why), Vec::new()),
     };
     HookAnswer { said, besides, is_outside }
@@ -273,7 +280,7 @@ fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) ->
 fn read(
     hook: &Hook,
     call: &CallScope<'_>,
-    ran: &RanProgram,
+    (event, ran): (HookEvent, &RanProgram),
 ) -> (Result<Map<String, Value>, String>, Vec<String>) {
     let commands = call.scope.commands.as_ref();
     let RanProgram { outcome, changed, .. } = ran;
@@ -289,6 +296,7 @@ fn read(
             Err("what it changed could not be written down".to_owned())
         }
         Ending::TimedOut => Err(format!("it did not end within {} s", hook.seconds)),
+        Ending::Exited(0) if event == HookEvent::SessionStart => Ok(Map::new()),
         Ending::Exited(0) if outcome.standard.omitted > 0 => Err("it said more than is kept".to_owned()),
         Ending::Exited(0) => {
             let said = outcome.standard.text();

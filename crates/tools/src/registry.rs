@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::ToolSpec;
@@ -44,6 +44,8 @@ pub struct ToolRegistry {
     told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
     /// Newest event of the store when its last turn began; 0 before the first.
     turn_began: AtomicU64,
+    /// Whether its session has begun.
+    has_begun: AtomicBool,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -82,6 +84,7 @@ impl ToolRegistry {
             scope: Arc::new(scope),
             told_written: Mutex::default(),
             turn_began: AtomicU64::new(0),
+            has_begun: AtomicBool::new(false),
         })
     }
 
@@ -141,6 +144,11 @@ impl ToolRegistry {
     ) -> Option<ChangedFiles> {
         let commands = self.scope.commands.as_ref()?;
         commands.background_changes.settle((&self.scope, commands), changes, turn)
+    }
+
+    /// Says that its session begins, unless that was said before.
+    pub fn begins(&self) -> bool {
+        !self.has_begun.swap(true, Ordering::Relaxed)
     }
 
     /// Whether hooks are run on an event.

@@ -209,6 +209,7 @@ impl Turn<'_> {
                 self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
                     self.tell_written(tools, tree).await;
+                    self.start_by_hooks(&held, tools, (tree, &first.view)).await;
                 }
                 let mut batch = vec![first];
                 let mut limits = TurnLimits::new(self.runtime.turn_bounds);

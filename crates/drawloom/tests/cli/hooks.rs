@@ -338,3 +338,23 @@ fn a_hook_of_a_turns_end_that_fails_is_said_and_the_turn_ends() {
         assert!(!world.path("project/made").exists(), "without a call it only looks");
     }
 }
+
+#[test]
+fn a_hook_of_a_sessions_start_runs_once_in_each_process_and_what_fails_is_said() {
+    let start = |command: &str| hook("start", command, "").replace("before_call", "session_start");
+    for (command, why) in [
+        ("cat >&2; exit 3", Some(r#""event":"session_start""#)),
+        ("touch made || exit 4", Some("the hook start: it failed: exit 4 (")),
+        ("echo hello", None),
+    ] {
+        let world = world(&[json!({"text": "Done."})], &start(command));
+        let project = text(&world.path("project"));
+        for _ in 0..2 {
+            let ran = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+            assert!(ran.code == Some(0) && ran.out.contains("Done."), "{command}: {ran:?}");
+            assert_eq!(ran.err.matches("the hook start:").count(), usize::from(why.is_some()), "{ran:?}");
+            assert!(why.is_none_or(|why| ran.err.contains(why)), "{command}: {ran:?}");
+        }
+        assert!(!world.path("project/made").exists(), "it only looks");
+    }
+}

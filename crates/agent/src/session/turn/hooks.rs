@@ -1,12 +1,14 @@
-//! Hooks of a turn's end: one may go on with the turn (spec: agent §10 *Hooks*).
+//! Hooks of a session's start, and of a turn's end, where one may go on with the turn (spec: agent §10 *Hooks*).
 
 use std::sync::Arc;
 
 use loom::plan::NewText;
-use loom::{Author, AuthorKind, Block, NodeId, Op, Role, RowError, Seq, TreeReader, Trust, render};
-use serde_json::{Map, json};
+use loom::{
+    Author, AuthorKind, Block, NodeId, Op, Role, RowError, Seq, TreeId, TreeReader, Trust, ViewName, render,
+};
+use serde_json::{Map, Value, json};
 use store::{AttachedWrites, CallId, Principal};
-use tools::{CallPlace, HookEvent, ToolRegistry};
+use tools::{CallPlace, HookEvent, NextPlace, ToolRegistry, WaitedTime};
 
 use super::Turn;
 use super::calls::{CallSite, turn_of};
@@ -14,6 +16,7 @@ use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
+use crate::lease::SessionLease;
 
 /// How often hooks go on with one turn, at most.
 const CONTINUATIONS: u32 = 3;
@@ -61,19 +64,8 @@ impl Turn<'_> {
         let trust = last.map_or(trust, |last| last.trust.min(trust));
         let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
         let place = site.call_place(trust, part_of, limits.waited.clone());
-        let registry = Arc::clone(registry);
-        let ran = tokio::task::spawn_blocking(move || {
-            registry.run_hooks((event, &told, only_looks), &cancel, &changes, &place)
-        });
-        let ran = match ran.await {
-            Ok(ran) => ran,
-            Err(failed) => {
-                tracing::error!(%failed, "hooks failed in the program itself");
-                return Ok(None);
-            }
-        };
-        ran.notices.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
-        let Some((name, text, believed)) = ran.goes_on else { return Ok(None) };
+        let goes_on = self.run_hooks(registry, (event, told, only_looks), (changes, place)).await;
+        let Some((name, text, believed)) = goes_on else { return Ok(None) };
         if site.held.cancel().is_cancelled() {
             return Err(AgentError::Stopped);
         }
@@ -92,5 +84,63 @@ impl Turn<'_> {
         self.named(site.held, written).await?;
         self.log.push(SessionEvent::notice(format!("the hook {name} goes on with the turn")));
         Ok(Some(Continuation { trust, part_of }))
+    }
+
+    /// Runs the hooks of the session's start, once in the process; they only look. What goes wrong is said.
+    pub(super) async fn start_by_hooks(
+        &self,
+        held: &SessionLease,
+        registry: &Arc<ToolRegistry>,
+        (tree, view): (TreeId, &ViewName),
+    ) {
+        let event = HookEvent::SessionStart;
+        if !registry.begins() || !registry.has_hooks(event) {
+            return;
+        }
+        // No call: the id is a name for what they leave in quarantine.
+        let answer = match self.runtime.new_id::<NodeId>() {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(%error, "hooks of the session's start did not run");
+                return;
+            }
+        };
+        let trust = Trust::Workspace;
+        let id = CallId { answer, number: 0 };
+        let changes = CallChanges::of(self.runtime, (tree, id), None, &[held.guard()], trust);
+        let place = CallPlace {
+            tree,
+            view: view.clone(),
+            trust,
+            turn: None,
+            next: NextPlace::default(),
+            model: None,
+            spending: String::new(),
+            waited: WaitedTime::default(),
+            cancel: held.cancel(),
+        };
+        let told = [("session".to_owned(), json!(self.session.0))].into_iter().collect();
+        self.run_hooks(registry, (event, told, true), (changes, place)).await;
+    }
+
+    /// Runs the hooks of an event, and tells what there is to know of them. What one goes on with.
+    async fn run_hooks(
+        &self,
+        registry: &Arc<ToolRegistry>,
+        (event, told, only_looks): (HookEvent, Map<String, Value>, bool),
+        (changes, place): (CallChanges, CallPlace),
+    ) -> Option<(String, String, Trust)> {
+        let registry = Arc::clone(registry);
+        let run = move || registry.run_hooks((event, &told, only_looks), &place.cancel, &changes, &place);
+        match tokio::task::spawn_blocking(run).await {
+            Ok(ran) => {
+                ran.notices.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
+                ran.goes_on
+            }
+            Err(failed) => {
+                tracing::error!(%failed, "hooks failed in the program itself");
+                None
+            }
+        }
     }
 }
