@@ -303,10 +303,21 @@ fn read(
             match said.trim() {
                 "" => Ok(Map::new()),
                 said => serde_json::from_str(said)
+                    .map(|said| masked_values(call, said))
                     .map_err(|error| format!("it is to print one JSON object or nothing ({error})")),
             }
         }
         _ => Err(printed()),
     };
     (said, besides)
+}
+
+/// The members of an answer, whose secrets go before anything is cut.
+fn masked_values(call: &CallScope<'_>, mut said: Map<String, Value>) -> Map<String, Value> {
+    for value in said.values_mut() {
+        if let Value::String(text) = value {
+            *text = masked(call, text);
+        }
+    }
+    said
 }

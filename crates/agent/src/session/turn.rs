@@ -427,7 +427,7 @@ impl Turn<'_> {
                 Ok(Called::Here(part_of)) => written.part_of = part_of,
                 Ok(Called::Nothing) => match self.go_on_by_hook(&place, registry, node, limits).await {
                     Ok(Some(hook)) => {
-                        (written.trust, written.part_of) = (hook.trust.min(written.trust), hook.part_of)
+                        (written.trust, written.part_of) = (hook.trust.min(written.trust), hook.part_of);
                     }
                     Ok(None) => break Ok(generated),
                     Err(error) => {

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::laundering::{may_fetch, read, turn};
+use crate::secrets::SECRET;
 use crate::tools::{calls, chat, nodes};
 use crate::web::{self, Site, answer, fetch, named};
 use crate::world::{World, text};
@@ -356,5 +357,29 @@ fn a_hook_of_a_sessions_start_runs_once_in_each_process_and_what_fails_is_said()
             assert!(why.is_none_or(|why| ran.err.contains(why)), "{command}: {ran:?}");
         }
         assert!(!world.path("project/made").exists(), "it only looks");
+    }
+}
+
+#[test]
+fn a_secret_that_a_hook_says_is_masked_before_its_answer_is_cut() {
+    let many = format!("for i in $(seq 3000); do printf '{SECRET} '; done");
+    for (event, member) in [("before_call", "deny"), ("after_call", "text")] {
+        let hooks = hook("teller", &format!(r#"printf '{{"{member}": "'; {many}; printf '"}}'"#), "");
+        let world = world(
+            &made(&json!([call("write", &json!({"path": "a", "content": "x"}))])),
+            &hooks.replace("before_call", event),
+        );
+        let project = text(&world.path("project"));
+        world
+            .command(&["--workspace", &project, "chat", "-m", "Do it."])
+            .env("OPENAI_API_KEY", SECRET)
+            .output()
+            .unwrap();
+        let told = &results(&world, "write")[0];
+        assert!(told.contains("[hook teller]") || told.contains("the hook teller denies it"), "{told}");
+        assert!(
+            !told.contains("canary") && !told.contains("sk-c") && !told.contains("789"),
+            "{event}: {told}"
+        );
     }
 }
