@@ -51,6 +51,10 @@ impl Scripted {
         Ok(Self { home })
     }
 
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// The program, in this home and a workspace.
     pub(super) fn program(&self, workspace: &Path) -> Result<Command, String> {
         let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);

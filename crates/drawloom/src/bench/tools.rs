@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use commands::CommandError;
+use commands::settings::ExecSettings;
+use sandbox::{CommandLine, Ending, Level, Run, Sandbox};
 use serde_json::{Value, json};
 
 use super::harness::failed;
@@ -46,10 +48,23 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, files: u64) ->
         let name = format!("{tool} over {files} files");
         search(report, &name, &agent, &many_at, (tool, &arguments), peer)?;
     }
-    for (files, place, budget) in [(few, &few_at, 25.0), (files, &many_at, 120.0)] {
+    let none_at = made("none", 0, 0)?;
+    fs::create_dir(&none_at).map_err(|error| failed("make a workspace", error))?;
+    let mut looks = Vec::new();
+    for (files, place, budget) in
+        [(0, &none_at, None), (few, &few_at, Some(25.0)), (files, &many_at, Some(120.0))]
+    {
+        let name = format!("start, walls and look of `exec` in {files} files");
+        match alone(&agent, place) {
+            Ok(times) => {
+                report.row(&name, times.median(), "ms, median", budget);
+                looks.push(times.median());
+            }
+            Err(why) => report.row(&name, 0.0, &format!("not measured: {why}"), None),
+        }
         let name = format!("`drawloom sandbox -- true` in {files} files");
         match sandboxed(&agent, place) {
-            Ok(times) => report.row(&name, times.median(), "ms, median", Some(budget)),
+            Ok(times) => report.row(&name, times.median(), "ms, median", None),
             Err(why) => report.row(&name, 0.0, &format!("not measured: {why}"), None),
         }
     }
@@ -59,8 +74,14 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, files: u64) ->
     match commands(&agent, &few_at) {
         Ok((time, times)) => {
             report.row(&first, ms(time), "ms", Some(3_000.0));
-            report.row(&later, times.median(), "ms, median", Some(60.0));
+            report.row(&later, times.median(), "ms, median", None);
             report.row(&later, times.percentile(1.0), "ms, longest", None);
+            if let (Ok((_, bare)), [empty, full, ..]) = (commands(&agent, &none_at), &looks[..]) {
+                report.row("later commands of a turn in an empty folder", bare.median(), "ms, median", None);
+                // There is one before a command and one after it.
+                let record = (times.median() - bare.median() - (full - empty)) / 2.0;
+                report.row(&format!("a record of {few} files as they were"), record, "ms", Some(60.0));
+            }
         }
         Err(why) => report.row(&first, 0.0, &format!("not measured: {why}"), None),
     }
@@ -73,7 +94,7 @@ pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, files: u64) ->
             Err(why) => report.row(name, 0.0, &format!("not measured: {why}"), None),
         }
     }
-    for name in ["many", "few"] {
+    for name in ["many", "few", "none"] {
         scratch.remove(name)?;
     }
     Ok(())
@@ -156,6 +177,41 @@ fn sandboxed(agent: &Scripted, place: &Path) -> Result<Times, String> {
             return Err(String::from_utf8_lossy(&done.stderr).trim().to_owned());
         }
         times.extend((round > 0).then(|| start.elapsed()));
+    }
+    Ok(times.into_iter().collect())
+}
+
+/// What a command that does nothing takes in a session that stands: what `exec` starts, without its turn.
+fn alone(agent: &Scripted, place: &Path) -> Result<Times, String> {
+    let (home, settings) = (agent.home(), ExecSettings::default());
+    let sandbox = Sandbox::of_this_program().map_err(|error| error.to_string())?;
+    let level = sandbox.probe().level;
+    if level != Level::Full {
+        return Err(format!("the sandbox is {level}"));
+    }
+    let told = |error: CommandError| error.message;
+    let around = (home, place);
+    let session =
+        commands::walls::open_session(&sandbox, level, &home.join("sandbox/tmp"), around, &settings);
+    let session = session.map_err(told)?;
+    let run = Run {
+        walls: commands::walls::of_workspace(home, place, "bench", &settings).map_err(told)?,
+        command: CommandLine::Shell("true".to_owned()),
+        directory: place.to_owned(),
+        level,
+        quarantine: home.join("quarantine").join("bench"),
+        signs_of_life: Vec::new(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let mut times = Vec::with_capacity(RUNS);
+    for round in 0..=RUNS {
+        let start = Instant::now();
+        let outcome = runtime.block_on(session.run(run.clone(), None)).map_err(|error| error.to_string())?;
+        times.extend((round > 0).then(|| start.elapsed()));
+        if outcome.ending != Ending::Exited(0) {
+            return Err(format!("`true` came to {:?}", outcome.ending));
+        }
     }
     Ok(times.into_iter().collect())
 }
