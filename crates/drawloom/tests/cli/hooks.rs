@@ -314,6 +314,11 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     let event = |continued: u32, answer: &str| json!({"event": "turn_end", "hook": "check", "read_only": false, "answer": answer, "continued": continued});
     assert_eq!(seen, [event(0, "Done 1."), event(1, "Done 2."), event(2, "Done 3.")]);
     let project = text(&world.path("project"));
+    // What a hook says is no word of the owner's.
+    let (_, log) = world.json(&["--workspace", &project, "log"]);
+    let questions: Vec<_> =
+        log["exchanges"].as_array().unwrap().iter().map(|it| it["question"].clone()).collect();
+    assert_eq!(questions, ["Do it."], "{log}");
     let undone = world.run(&["--workspace", &project, "chat", "-m", "/undo --files"]);
     assert!(!world.path("project/seen.jsonl").exists() && !world.path("project/a.md").exists(), "{undone:?}");
     let (_, trees) = world.json(&["tree", "list"]);

@@ -75,7 +75,7 @@ impl Turn<'_> {
         let text = NewText {
             content: vec![Block::text(format!("[hook {name}]\n{text}"))],
             author: author.clone(),
-            role: Some(Role::User),
+            role: Some(Role::Tool),
             trust,
         };
         let op = Op::Reply { to: None, texts: vec![text], exclude: Vec::new(), part_of };
