@@ -60,6 +60,8 @@ const TAKE_DATA_OF_GIT: &[&str] = &[
     "update-index",
 ];
 const EDIT: &[&str] = &["commit", "notes", "tag"];
+/// Options of `tag` that start the program of signatures with the text.
+const SIGN: &[&str] = &["-s", "-v"];
 const MESSAGE: &[&str] = &["-F", "-qF", "-aF", "-aqF", "-qaF", "--file", "--file="];
 
 /// Other options of these commands, up to their `=`, that start no program. None but `-m` takes a word for its value: it
@@ -161,6 +163,7 @@ fn git_takes_data(mut arguments: &[&str]) -> bool {
         |word: &&str| !word.starts_with('-') || is_of(word, MESSAGE) || is_of(word, OPTIONS_OF_GIT);
     TAKE_DATA_OF_GIT.contains(action)
         && arguments.iter().all(is_harmless)
+        && !(*action == "tag" && arguments.iter().any(|word| SIGN.contains(word)))
         && (has_message || !EDIT.contains(action))
 }
 

@@ -13,6 +13,7 @@ const RUN: &[&str] = &[
     "git commit --author -F <<'E'\n:!rm x\nE",
     "git -c core.editor=sh commit -e -F - <<'E'\nrm x\nE",
     "VISUAL=sh git tag -a -e -F - t <<'E'\nrm x\nE",
+    "git tag -s -F - t <<'E'\nrm x\nE",
     "EDITOR=sh TERM=xterm git notes add -f -F - -e HEAD <<'E'\nrm x\nE",
     "git hash-object --path a.x --stdin <<'E'\nrm x\nE",
     "git hash-object --pat=a.x --stdin <<'E'\nrm x\nE",
