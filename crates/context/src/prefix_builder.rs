@@ -9,7 +9,7 @@ use crate::bootstrap::{BootFile, Bootstrap, FILE_CAP, TOTAL_CAP, fit};
 use crate::estimate::Estimator;
 use crate::prefix::{FIXED_SHARE, FrozenText, NotSent, Prefix};
 use crate::segment::{Kind, SegmentOutcome, Source};
-use crate::skills::Listed;
+use crate::skills::SkillListing;
 use crate::target::TargetModel;
 use crate::tools::{LEAST_WINDOW, MOST_TOOLS, SCHEMA_SHARE, offered};
 
@@ -21,7 +21,7 @@ pub(crate) struct PrefixBuilder<'a> {
     /// Boot files, and the file of memory as one of them.
     files: Vec<BootFile>,
     prefix: Prefix,
-    listed: Listed,
+    listed: SkillListing,
     /// The observations that stay, by place.
     observed: Vec<usize>,
     /// Most tokens of the files.
@@ -53,14 +53,14 @@ impl<'a> PrefixBuilder<'a> {
             share: window / FIXED_SHARE,
             files,
             prefix: Prefix::default(),
-            listed: Listed::Nothing,
+            listed: SkillListing::Nothing,
             observed,
             room: u64::MAX,
         };
         fitting.choose_tools(window, target);
         if !fitting.prefix.tools.is_empty() {
             fitting.listed =
-                fitting.boot.skills.as_ref().map_or(Listed::Nothing, |skills| skills.listed(|_| true));
+                fitting.boot.skills.as_ref().map_or(SkillListing::Nothing, |skills| skills.listed(|_| true));
         }
         fitting
     }
@@ -73,7 +73,7 @@ impl<'a> PrefixBuilder<'a> {
             let others = self.tokens() - self.skill_tokens();
             let room = self.share.saturating_sub(others);
             self.listed =
-                skills.listed(|text| self.listed != Listed::Nothing && self.estimator.of(text) <= room);
+                skills.listed(|text| self.listed != SkillListing::Nothing && self.estimator.of(text) <= room);
         }
         let over = self.tokens().saturating_sub(self.share);
         if let (Some(memory), true) = (&self.boot.memory, over > 0) {
@@ -218,11 +218,11 @@ impl<'a> PrefixBuilder<'a> {
             self.prefix.left_out.push(NotSent { kind: Kind::SkillsIndex, source, why: why.to_owned() });
             return;
         }
-        let decision = if self.listed == Listed::Whole {
+        let decision = if self.listed == SkillListing::Whole {
             SegmentOutcome::Sent
         } else {
             self.prefix.notices.push(format!("the list of skills is sent {}", self.listed.said()));
-            let from = skills.text(Listed::Whole).chars().count() as u64;
+            let from = skills.text(SkillListing::Whole).chars().count() as u64;
             SegmentOutcome::Trimmed { from, to: text.chars().count() as u64 }
         };
         self.text(Kind::SkillsIndex, source, "the skills within reach", skills.trust, text, decision);

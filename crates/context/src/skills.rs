@@ -28,7 +28,7 @@ pub struct SkillEntry {
 
 /// How much of the list is sent, from the most to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum SkillListing {
     Whole,
     /// Descriptions of at most so many characters: every longer one is shortened to just as many.
     Short(usize),
@@ -36,7 +36,7 @@ pub enum Listed {
     Nothing,
 }
 
-impl Listed {
+impl SkillListing {
     /// Most characters of a description; none where all are whole.
     pub fn most_characters(self) -> Option<usize> {
         match self {
@@ -59,46 +59,46 @@ impl Listed {
 
 impl SkillsIndex {
     /// The most of the list that has at most [`MOST_CHARACTERS`] and whose text `fits`.
-    pub fn listed(&self, fits: impl Fn(&str) -> bool) -> Listed {
-        let sendable = |listed: Listed| {
+    pub fn listed(&self, fits: impl Fn(&str) -> bool) -> SkillListing {
+        let sendable = |listed: SkillListing| {
             let text = self.text(listed);
             text.chars().count() <= MOST_CHARACTERS && fits(&text)
         };
-        if sendable(Listed::Whole) {
-            return Listed::Whole;
+        if sendable(SkillListing::Whole) {
+            return SkillListing::Whole;
         }
         let longest = self.entries.iter().map(|entry| entry.description.chars().count()).max();
         let (mut fitting, mut above) = (LEAST - 1, longest.unwrap_or(0).max(LEAST));
         while fitting + 1 < above {
             let middle = fitting.midpoint(above);
-            match sendable(Listed::Short(middle)) {
+            match sendable(SkillListing::Short(middle)) {
                 true => fitting = middle,
                 false => above = middle,
             }
         }
         match fitting {
-            LEAST.. => Listed::Short(fitting),
-            _ if sendable(Listed::Names) => Listed::Names,
-            _ => Listed::Nothing,
+            LEAST.. => SkillListing::Short(fitting),
+            _ if sendable(SkillListing::Names) => SkillListing::Names,
+            _ => SkillListing::Nothing,
         }
     }
 
     /// The list as it is sent; empty for none.
-    pub(crate) fn text(&self, listed: Listed) -> String {
-        if self.entries.is_empty() || listed == Listed::Nothing {
+    pub(crate) fn text(&self, listed: SkillListing) -> String {
+        if self.entries.is_empty() || listed == SkillListing::Nothing {
             return String::new();
         }
         let mut text = "# Skills\n\nRead the file of a skill before you do what it is for.\n".to_owned();
         for SkillEntry { name, description, path } in &self.entries {
             text.push_str(&format!("\n- {name} ({path})"));
             match listed {
-                Listed::Short(most) if description.chars().count() > most => {
+                SkillListing::Short(most) if description.chars().count() > most => {
                     text.push_str(": ");
                     text.extend(description.chars().take(most.saturating_sub(1)));
                     text.push('…');
                 }
-                Listed::Whole | Listed::Short(_) => text.push_str(&format!(": {description}")),
-                Listed::Names | Listed::Nothing => {}
+                SkillListing::Whole | SkillListing::Short(_) => text.push_str(&format!(": {description}")),
+                SkillListing::Names | SkillListing::Nothing => {}
             }
         }
         text
@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn a_list_that_fits_is_whole_and_the_least_is_nothing() {
         let skills = index(&["do it".to_owned(), "ü".repeat(500)]);
-        assert_eq!(skills.listed(|_| true), Listed::Whole);
-        assert_eq!(skills.listed(|_| false), Listed::Nothing);
-        let names = skills.text(Listed::Names);
-        assert_eq!(skills.listed(|text| text.len() <= names.len()), Listed::Names);
+        assert_eq!(skills.listed(|_| true), SkillListing::Whole);
+        assert_eq!(skills.listed(|_| false), SkillListing::Nothing);
+        let names = skills.text(SkillListing::Names);
+        assert_eq!(skills.listed(|text| text.len() <= names.len()), SkillListing::Names);
         assert_eq!(lengths(&names), Vec::new());
-        assert_eq!(index(&[]).listed(|_| true), Listed::Whole);
+        assert_eq!(index(&[]).listed(|_| true), SkillListing::Whole);
     }
 
     #[test]
@@ -141,10 +141,10 @@ mod tests {
         let skills = index(&vec!["when something is to be done ".repeat(20); 300]);
         let listed = skills.listed(|_| true);
         let text = skills.text(listed);
-        let Listed::Short(most) = listed else { panic!("{listed:?}") };
+        let SkillListing::Short(most) = listed else { panic!("{listed:?}") };
         assert_eq!(lengths(&text), vec![(most, true); 300]);
         assert!(text.chars().count() <= MOST_CHARACTERS);
-        assert!(skills.text(Listed::Short(most + 1)).chars().count() > MOST_CHARACTERS);
+        assert!(skills.text(SkillListing::Short(most + 1)).chars().count() > MOST_CHARACTERS);
     }
 
     proptest! {
@@ -162,16 +162,16 @@ mod tests {
             };
             let listed = skills.listed(fits);
             let text = skills.text(listed);
-            prop_assert!(listed == Listed::Nothing || sendable(listed));
+            prop_assert!(listed == SkillListing::Nothing || sendable(listed));
             match listed {
-                Listed::Whole => {}
-                Listed::Short(most) => {
-                    prop_assert!(most >= LEAST && !sendable(Listed::Short(most + 1)));
+                SkillListing::Whole => {}
+                SkillListing::Short(most) => {
+                    prop_assert!(most >= LEAST && !sendable(SkillListing::Short(most + 1)));
                     let wanted: Vec<_> = sizes.iter().map(|size| ((*size).min(most), *size > most)).collect();
                     prop_assert_eq!(lengths(&text), wanted);
                 }
-                Listed::Names => prop_assert!(!sendable(Listed::Short(LEAST))),
-                Listed::Nothing => prop_assert!(!sendable(Listed::Names)),
+                SkillListing::Names => prop_assert!(!sendable(SkillListing::Short(LEAST))),
+                SkillListing::Nothing => prop_assert!(!sendable(SkillListing::Names)),
             }
         }
     }

@@ -7,7 +7,7 @@ use loom::Digest;
 use text::terminal::is_unsafe;
 use workspace::StoreGuard;
 
-use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SourceKind};
+use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SkillSourceKind};
 use crate::file::SkillFile;
 use crate::metadata::Machine;
 
@@ -38,7 +38,7 @@ pub struct CatalogRules<'a, M> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
     pub file: SkillFile,
-    pub source: SourceKind,
+    pub source: SkillSourceKind,
     /// The file, as it is named to a model: below a workspace its path there, else the whole one.
     pub path: PathBuf,
     /// The folder of the skill, by its whole path.
@@ -93,7 +93,7 @@ impl Catalog {
     }
 }
 
-fn skill(source: SourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
+fn skill(source: SkillSourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
     let FoundFile { folder, path, is_linked, content } = found;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (file, digest) = match content {

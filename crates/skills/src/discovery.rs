@@ -24,7 +24,7 @@ const SKIPPED: [&str; 2] = [".git", "node_modules"];
 /// Kind of a folder that skills stand in, from the one that goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SourceKind {
+pub enum SkillSourceKind {
     /// `skills/` of the workspace.
     Workspace,
     /// `.agents/skills/` of the workspace.
@@ -35,7 +35,7 @@ pub enum SourceKind {
     Home,
 }
 
-impl SourceKind {
+impl SkillSourceKind {
     /// Whether the skills are those of a workspace.
     pub fn is_of_workspace(self) -> bool {
         matches!(self, Self::Workspace | Self::WorkspaceAgents)
@@ -53,7 +53,7 @@ impl SourceKind {
 /// A folder that skills stand in.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillSource<'a> {
-    pub kind: SourceKind,
+    pub kind: SkillSourceKind,
     /// The folder above: of a workspace, of the user, or Drawloom's home.
     pub root: &'a Root,
 }

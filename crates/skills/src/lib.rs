@@ -18,7 +18,7 @@ pub mod strict;
 mod tests;
 
 pub use catalog::{Catalog, CatalogRules, Skill, SkillText};
-pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SourceKind, files_below};
+pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SkillSourceKind, files_below};
 pub use file::{MAX_BYTES, RESERVED, SkillFile};
 pub use finding::{Finding, Severity};
 pub use metadata::{Machine, Requirements};

@@ -141,7 +141,7 @@ impl Root {
         Self { access, is_further: true, ..self }
     }
 
-    /// The root as the folder of a skill: file tools read it, commands do not see it, and its skill names it.
+    /// The root as the folder of a skill: tools and commands read it, and its skill names it.
     #[must_use]
     pub fn as_skill(self) -> Self {
         Self { access: RootAccess::ReadOnly, is_further: true, is_skill: true, ..self }

@@ -1,7 +1,7 @@
 //! Results of `skills`.
 
 use serde::Serialize;
-use skills::{RefusedPlace, Severity, SourceKind};
+use skills::{RefusedPlace, Severity, SkillSourceKind};
 
 /// `skills list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub struct SkillShown {
     pub name: String,
     /// The file, as a model is told of it.
     pub path: String,
-    pub source: SourceKind,
+    pub source: SkillSourceKind,
     /// Whether it is offered.
     pub eligible: bool,
     /// What it needs and this machine does not have.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use context::{SkillEntry, SkillsIndex};
 use loom::{Digest, Trust};
-use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillText, SourceKind};
+use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
 use store::Principal;
 use text::terminal::one_line;
 use workspace::trust::{Accepted, decide};
@@ -142,10 +142,10 @@ fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> 
     let user = user_home().and_then(|home| opened(&home));
     let home = opened(app.runtime.home.root());
     let sources = [
-        (SourceKind::Workspace, workspace),
-        (SourceKind::WorkspaceAgents, workspace),
-        (SourceKind::UserAgents, user.as_ref()),
-        (SourceKind::Home, home.as_ref()),
+        (SkillSourceKind::Workspace, workspace),
+        (SkillSourceKind::WorkspaceAgents, workspace),
+        (SkillSourceKind::UserAgents, user.as_ref()),
+        (SkillSourceKind::Home, home.as_ref()),
     ];
     let sources: Vec<SkillSource<'_>> =
         sources.into_iter().filter_map(|(kind, root)| Some(SkillSource { kind, root: root? })).collect();

@@ -46,7 +46,7 @@ pub(crate) struct QuestionCommand {
 }
 
 /// What became of a line that answers no question.
-enum Heard {
+enum QuestionLine {
     /// The turn is stopped, and its question with it.
     Stop,
     /// A command was done beside the question.
@@ -94,13 +94,13 @@ impl Terminal {
                 }
                 Some(answer) => return Some(answer),
                 None => match self.hear(line.trim_end_matches('\n')) {
-                    Heard::Stop => String::new(),
-                    Heard::Done if is_over() => return None,
-                    Heard::Done => {
+                    QuestionLine::Stop => String::new(),
+                    QuestionLine::Done if is_over() => return None,
+                    QuestionLine::Done => {
                         self.end_line();
                         format!("{} {choices}", explicit(&asks))
                     }
-                    Heard::No => format!("answer {choices}"),
+                    QuestionLine::No => format!("answer {choices}"),
                 },
             };
             (&terminal).write_all(again.as_bytes()).ok()?;
@@ -110,11 +110,11 @@ impl Terminal {
 
     /// Hands on a command that does not wait for the end of a turn, also one that is none, which is said; returns once it
     /// is shown.
-    fn hear(&self, line: &str) -> Heard {
+    fn hear(&self, line: &str) -> QuestionLine {
         let command = parse(line);
         match &command {
-            Input::Command(command) if !command.is_at_once() => return Heard::No,
-            Input::Say(_) => return Heard::No,
+            Input::Command(command) if !command.is_at_once() => return QuestionLine::No,
+            Input::Say(_) => return QuestionLine::No,
             Input::Command(_) | Input::Unknown { .. } | Input::Misused { .. } => {}
         }
         let (done, shown) = oneshot::channel();
@@ -123,10 +123,10 @@ impl Terminal {
             found.blocking_send(QuestionCommand { line: line.to_owned(), done }).is_ok()
         });
         if !sent {
-            return Heard::No;
+            return QuestionLine::No;
         }
         // Nothing is sent: it ends.
         let _ = shown.blocking_recv();
-        if command == Input::Command(SlashCommand::Stop) { Heard::Stop } else { Heard::Done }
+        if command == Input::Command(SlashCommand::Stop) { QuestionLine::Stop } else { QuestionLine::Done }
     }
 }

@@ -8,7 +8,8 @@ use workspace::{Root, StoreGuard};
 
 use super::Having;
 use crate::{
-    Catalog, CatalogRules, MAX_BYTES, MAX_FOLDERS, Skill, SkillSource, SkillText, SourceKind, files_below,
+    Catalog, CatalogRules, MAX_BYTES, MAX_FOLDERS, Skill, SkillSource, SkillSourceKind, SkillText,
+    files_below,
 };
 
 /// A workspace, a user's folder and a home with skills.
@@ -43,10 +44,10 @@ impl World {
         let root = |folder: &str| Root::open(&self.path(folder), &guard).unwrap();
         let (work, user, home) = (root("work"), root("user"), root("home"));
         let sources = [
-            SkillSource { kind: SourceKind::Workspace, root: &work },
-            SkillSource { kind: SourceKind::WorkspaceAgents, root: &work },
-            SkillSource { kind: SourceKind::UserAgents, root: &user },
-            SkillSource { kind: SourceKind::Home, root: &home },
+            SkillSource { kind: SkillSourceKind::Workspace, root: &work },
+            SkillSource { kind: SkillSourceKind::WorkspaceAgents, root: &work },
+            SkillSource { kind: SkillSourceKind::UserAgents, root: &user },
+            SkillSource { kind: SkillSourceKind::Home, root: &home },
         ];
         let machine = &Having::default();
         Catalog::read(
@@ -79,7 +80,7 @@ fn the_first_source_goes_first_and_shadowing_is_told() {
     }
     let catalog = world.catalog();
     let sources: Vec<_> = catalog.skills.iter().map(|skill| skill.source).collect();
-    use SourceKind::{Home, UserAgents, Workspace, WorkspaceAgents};
+    use SkillSourceKind::{Home, UserAgents, Workspace, WorkspaceAgents};
     assert_eq!(sources, [Workspace, WorkspaceAgents, UserAgents, Home, Home]);
     let eligible: Vec<_> = catalog.skills.iter().filter(|skill| skill.is_eligible()).collect();
     assert_eq!(eligible.iter().map(|skill| &*skill.file.name).collect::<Vec<_>>(), ["a", "b"]);
@@ -160,8 +161,8 @@ fn links_lead_only_to_folders_that_the_owner_named() {
     let (work, home) =
         (Root::open(&world.path("work"), &guard).unwrap(), Root::open(&world.path("home"), &guard).unwrap());
     let sources = [
-        SkillSource { kind: SourceKind::Workspace, root: &work },
-        SkillSource { kind: SourceKind::Home, root: &home },
+        SkillSource { kind: SkillSourceKind::Workspace, root: &work },
+        SkillSource { kind: SkillSourceKind::Home, root: &home },
     ];
     let rules = CatalogRules {
         machine: &Having::default(),
