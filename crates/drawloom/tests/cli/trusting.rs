@@ -117,7 +117,7 @@ fn s14_a_question_in_sight_of_a_text_from_outside_names_it() {
     terminal.at_prompt();
     terminal.types("Go on.\r");
     terminal.shows(&format!("text from outside: {page}, web_fetch: [http://"));
-    terminal.shows("[y/N]");
+    terminal.shows("[y/N, or n and why]");
     let (_, open) = world.json(&["approvals", "list"]);
     let named = open["approvals"][0]["tainted_by"][0].as_str().unwrap();
     assert!(named.starts_with(&format!("{page}, web_fetch: [http://")), "{open}");
