@@ -110,7 +110,7 @@ impl HookTelling {
         }
         let told = masked(call, &self.parts.join("\n"));
         let mut output = if self.is_outside { output.from_outside() } else { output };
-        output.text = bounded(format!("{}\n{told}", output.text));
+        output.add_beside(&told);
         output.brief.extend(told.lines().take(BRIEF).map(str::to_owned));
         output.trust = output.trust.min(call.scope.trust);
         output

@@ -176,6 +176,8 @@ impl<'a> CallScope<'a> {
 pub struct ToolOutput {
     pub status: ToolStatus,
     pub text: String,
+    /// What others say behind it, such as hooks; its tool answers for the text alone.
+    pub beside: String,
     /// What a person reads of it while the turn goes on, beside the first line of the text.
     pub brief: Vec<String>,
     /// Pictures that belong to it, for models that take them.
@@ -187,7 +189,13 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A text alone.
     pub(crate) fn said(status: ToolStatus, text: impl Into<String>, trust: Trust) -> Self {
-        Self { status, text: text.into(), brief: Vec::new(), pictures: Vec::new(), trust }
+        let (beside, brief, pictures) = (String::new(), Vec::new(), Vec::new());
+        Self { status, text: text.into(), beside, brief, pictures, trust }
+    }
+
+    /// Adds what others than its tool say behind it.
+    pub(crate) fn add_beside(&mut self, told: &str) {
+        self.beside = bounded(format!("{}\n{told}", self.beside));
     }
 
     /// Why a call failed, as the model is told. It says nothing that was read.

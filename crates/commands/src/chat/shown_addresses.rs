@@ -1,6 +1,6 @@
 //! Addresses that stand in a conversation, as its owner or the web said them: a request to one of these holds nothing that
-//! a model made up (spec: security §10). Results of other tools and errors do not count: a model can have a command, a
-//! file or a wrong parameter say what it likes.
+//! a model made up (spec: security §10). Results of other tools, what hooks say behind one of the web, and errors do not count: a
+//! model can have a command, a file or a wrong parameter say what it likes.
 
 use std::sync::Arc;
 
@@ -35,20 +35,29 @@ fn stands_in(rows: &dyn TreeReader, view: &ViewName, address: &str) -> Result<bo
     let path = ViewOverrides::read(rows, view, loom::render::tip(rows, view)?)?;
     let stands = |Passage { row, excluded, .. }: &Passage| {
         let node = &row.node;
-        let counts = match node.role {
-            Some(Role::Tool) => {
-                WEB_TOOLS.contains(&node.author.id.as_str()) && node.content.iter().any(is_ok)
+        let is_web = || WEB_TOOLS.contains(&node.author.id.as_str());
+        let stands = match node.role {
+            Some(Role::Tool) if is_web() => {
+                node.content.iter().filter_map(own_text).any(|text| stands_whole(text, address))
             }
-            Some(Role::User) => node.trust == Trust::Owner,
+            Some(Role::User) if node.trust == Trust::Owner => stands_whole(&node.said(), address),
             _ => false,
         };
-        (counts && !excluded && !row.purged && stands_whole(&node.said(), address)).then_some(())
+        (stands && !excluded && !row.purged).then_some(())
     };
     Ok(find_in_window(rows, view, &path, stands)?.is_some())
 }
 
-fn is_ok(block: &Block) -> bool {
-    matches!(block, Block::ToolResult { status: ToolStatus::Ok, .. })
+/// The text of the tool itself in the result of a call that went well: its first block. What follows is said by others, such
+/// as hooks.
+fn own_text(block: &Block) -> Option<&str> {
+    match block {
+        Block::ToolResult { status: ToolStatus::Ok, blocks, .. } => match blocks.first() {
+            Some(Block::Text { text }) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Whether an address stands in a text, and not as a part of a longer one.

@@ -312,6 +312,23 @@ fn s3_a_hook() {
     }
 }
 
+/// What a hook says behind a page was not said by the web.
+const TELLER: &str = "[hooks.teller]\ncommand = \"cat told.json\"\non = [\"after_call\"]\n";
+
+#[test]
+fn s3_an_address_that_a_hook_says() {
+    for entry in Entry::ALL {
+        let place = Place::with(entry, TELLER);
+        let said = json!({"text": format!("lint: see {} .", place.sink.url("/made-up?d=secret"))});
+        fs::write(place.world.path("project/told.json"), said.to_string()).unwrap();
+        place.enters("first", &[]);
+        let told = |node: &Value| node["text"].to_string().contains("[hook teller]\\nlint: see ");
+        let has_called = matches!(entry, Entry::Page | Entry::OutsideFile | Entry::NetworkCommand);
+        assert_eq!(shown(&place.world, &[&place.tree("first")]).iter().any(told), has_called, "{entry:?}");
+        place.judge("first");
+    }
+}
+
 /// What an imported tree says is from outside, whatever it was: the control is the document that was not.
 #[test]
 fn s3_an_export_that_is_imported() {

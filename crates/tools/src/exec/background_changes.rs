@@ -21,7 +21,7 @@ use super::changed_files::{
 use super::report::brief_files;
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{Checkpoint, CheckpointError, RootRecords};
-use crate::tool::{CallScope, Tool, ToolOutput, ToolScope, bounded};
+use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
 /// What stood beneath the writable roots of a session when it was last known whose changes they hold; nothing while no
 /// command runs in the background.
@@ -265,7 +265,7 @@ pub(crate) fn beside_commands(
         let told = told.join("\n");
         let told = call.scope.masker.mask_entering(&told).text;
         output.brief.extend(brief_files(&told));
-        output.text = bounded(format!("{}\n[files changed in the background]\n{told}", output.text));
+        output.add_beside(&format!("[files changed in the background]\n{told}"));
     }
     output
 }

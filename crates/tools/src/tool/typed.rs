@@ -79,7 +79,7 @@ pub(super) fn running<A: DeserializeOwned>(
         let trust = if call.from_outside.get() { Trust::Outside } else { call.scope.trust };
         let mask = |line: String| call.scope.masker.mask_entering(&line).text.into_owned();
         let brief = call.brief.take().into_iter().map(mask).collect();
-        ToolOutput { status, text, brief, pictures: call.pictures.take(), trust }
+        ToolOutput { brief, pictures: call.pictures.take(), ..ToolOutput::said(status, text, trust) }
     }
 }
 

@@ -371,10 +371,13 @@ impl Turn<'_> {
         claim: Option<Claim>,
     ) -> Result<(), AgentError> {
         let Results { site, part_of, trust, answer, last: to } = *results;
-        let ToolOutput { status, text, brief, pictures, trust: read } = output;
+        let ToolOutput { status, text, beside, brief, pictures, trust: read } = output;
         let (author, trust) = (tool_author(&asked.tool), trust.min(read));
         let lines = result_lines(&text, &brief, &difference);
-        let said = [Block::text(text)].into_iter().chain(pictures.iter().map(shown));
+        // Whoever reads what the tool itself said reads the first block.
+        let beside = Some(beside).filter(|beside| !beside.is_empty());
+        let texts = [text].into_iter().chain(beside).map(Block::text);
+        let said = texts.chain(pictures.iter().map(shown));
         let text = result(&asked.id, status, said.collect(), (author.clone(), trust));
         // Not removed before the node that shows them is there.
         let pictures: Vec<Vec<u8>> = pictures.into_iter().map(|picture| picture.bytes).collect();
