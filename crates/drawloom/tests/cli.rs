@@ -109,6 +109,8 @@ mod headless;
 mod headless_faults;
 #[path = "cli/hooks.rs"]
 mod hooks;
+#[path = "cli/hooks_of_approved_calls.rs"]
+mod hooks_of_approved_calls;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
 #[path = "cli/keeping.rs"]

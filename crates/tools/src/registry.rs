@@ -364,16 +364,19 @@ impl CheckedCall {
         changes.begin(self.protected_paths());
         let call = CallScope::new(&self.scope, place, cancel, changes, self.plan_mode);
         let run = || {
-            let run = || self.tool.run(&call, self.arguments.clone());
+            let run = || {
+                let output = self.tool.run(&call, self.arguments.clone());
+                // A hook may run long, and looks at commands wait for what is being made.
+                changes.finish();
+                output
+            };
             if !self.scope.hooks.iter().any(Hook::sees_calls) {
                 return run();
             }
             let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
             hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
         };
-        let output = beside_commands(&self.tool, (&call, &self.arguments), run);
-        changes.finish();
-        output
+        beside_commands(&self.tool, (&call, &self.arguments), run)
     }
 
     /// Absolute paths of what it changes of the protected set, also by what leads there; none where no command of the session runs.

@@ -11,7 +11,7 @@ use crate::web::{self, Site, answer, fetch, named};
 use crate::world::{World, text};
 
 /// A world whose model answers from these lines and has these tools, with a file of a workspace and hooks.
-fn world(lines: &[Value], hooks: &str) -> World {
+pub(crate) fn world(lines: &[Value], hooks: &str) -> World {
     let world = World::new();
     world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let file = text(&world.home().join("lines.jsonl"));
@@ -28,22 +28,22 @@ fn world(lines: &[Value], hooks: &str) -> World {
     world
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+pub(crate) fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
 /// The lines of a model that makes these calls and is done.
-fn made(those: &Value) -> [Value; 2] {
+pub(crate) fn made(those: &Value) -> [Value; 2] {
     [calls(those), json!({"text": "Done."})]
 }
 
 /// What the results of a tool say, in order.
-fn results(world: &World, tool: &str) -> Vec<String> {
+pub(crate) fn results(world: &World, tool: &str) -> Vec<String> {
     let found = nodes(world).into_iter().filter(|node| node["author"] == tool);
     found.map(|node| node["text"].as_str().unwrap().to_owned()).collect()
 }
 
-fn hook(name: &str, command: &str, more: &str) -> String {
+pub(crate) fn hook(name: &str, command: &str, more: &str) -> String {
     format!("[hooks.{name}]\ncommand = '''{command}'''\non = [\"before_call\"]\n{more}\n")
 }
 
@@ -210,7 +210,7 @@ fn no_workspace_brings_a_hook() {
     assert!(world.path("project/a").exists(), "{:?}", results(&world, "write"));
 }
 
-fn after(name: &str, command: &str, more: &str) -> String {
+pub(crate) fn after(name: &str, command: &str, more: &str) -> String {
     hook(name, command, more).replace("before_call", "after_call")
 }
 
