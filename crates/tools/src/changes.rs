@@ -114,6 +114,11 @@ pub trait ChangeRecorder: Send + Sync {
         self.record(changes)
     }
 
+    /// Whether a person who saw what the call would do said yes to it.
+    fn is_approved(&self) -> bool {
+        false
+    }
+
     /// Name of the call, unlike that of any other, fit for a file.
     fn name(&self) -> String;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use text::cut::head_tail;
 
-use crate::exec::{CommandReport, NetworkRequest, report};
+use crate::exec::{ChangedFiles, CommandReport, NetworkRequest, report};
 use crate::program::{NO_COMMANDS, Program, RanProgram};
 use crate::tool::{CallScope, ToolOutput, bounded};
 
@@ -82,6 +82,8 @@ struct HookAnswer {
     said: Result<Map<String, Value>, String>,
     /// What it changed, and what there is to know of that.
     besides: Vec<String>,
+    /// Whether it changed a file.
+    has_changed: bool,
     /// Whether something from outside went into it.
     is_outside: bool,
 }
@@ -127,7 +129,12 @@ pub(crate) fn hooked(
     let mut telling = HookTelling::default();
     for hook in of(HookEvent::BeforeCall) {
         let answer = answer_of(hook, call, (HookEvent::BeforeCall, hooked.told()), false);
-        let denied = denial(&hook.name, &answer.said);
+        let is_changed = answer.has_changed && call.changes.is_approved();
+        let denied = denial(&hook.name, &answer.said).or_else(|| {
+            is_changed.then(|| {
+                format!("the hook {} changed files after a person allowed it: call it again", hook.name)
+            })
+        });
         let is_outside = answer.is_outside;
         telling.add(&hook.name, None, answer);
         if let Some(why) = denied {
@@ -165,7 +172,8 @@ pub struct HookedEvent {
 pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String, Value>) -> HookedEvent {
     let mut found = HookedEvent::default();
     for hook in call.scope.hooks.iter().filter(|hook| hook.on.contains(&event)) {
-        let HookAnswer { said, besides, is_outside } = answer_of(hook, call, (event, told.clone()), false);
+        let HookAnswer { said, besides, is_outside, .. } =
+            answer_of(hook, call, (event, told.clone()), false);
         let mut notice =
             |told: &str| found.notices.push(masked(call, &format!("the hook {}: {told}", hook.name)));
         besides.iter().for_each(|told| notice(told));
@@ -253,11 +261,12 @@ fn answer_of(
     let mut ran = Err(String::new());
     call.changes.beside(&mut || ran = run(hook, call, &input, is_told_outside));
     let is_outside = call.from_outside.replace(was_outside);
+    let has_changed = ran.as_ref().is_ok_and(|ran| changes_of(ran).is_some());
     let (said, besides) = match ran {
         Ok(ran) => read(hook, call, (event, &ran)),
         Err(why) => (Err(why), Vec::new()),
     };
-    HookAnswer { said, besides, is_outside }
+    HookAnswer { said, besides, has_changed, is_outside }
 }
 
 fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) -> Result<RanProgram, String> {
@@ -276,6 +285,11 @@ fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) ->
     program.run((call, commands), input)
 }
 
+/// What a hook changed, if it changed anything.
+fn changes_of(ran: &RanProgram) -> Option<&ChangedFiles> {
+    ran.changed.as_ref().filter(|changed| changed.are_some())
+}
+
 /// The answer that a hook printed, and what it changed.
 fn read(
     hook: &Hook,
@@ -283,9 +297,8 @@ fn read(
     (event, ran): (HookEvent, &RanProgram),
 ) -> (Result<Map<String, Value>, String>, Vec<String>) {
     let commands = call.scope.commands.as_ref();
-    let RanProgram { outcome, changed, .. } = ran;
+    let (outcome, changed) = (&ran.outcome, changes_of(ran));
     let Some(commands) = commands else { return (Err(NO_COMMANDS.to_owned()), Vec::new()) };
-    let changed = changed.as_ref().filter(|changed| changed.are_some());
     let report = CommandReport::of(call.scope, (outcome, None), &commands.report, changed);
     let is_quiet = changed.is_none() && outcome.notices.is_empty();
     let besides: Vec<String> = report.besides().filter(|_| !is_quiet).collect();

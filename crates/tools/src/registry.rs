@@ -348,11 +348,6 @@ impl CheckedCall {
         self.tool.preview(&self.scope, &self.arguments)
     }
 
-    /// Whether what a question shows of it is the difference that it makes to files.
-    pub fn shows_difference(&self) -> bool {
-        self.tool.shows_difference()
-    }
-
     /// The call in plan mode, where nothing may be changed: a command sees its folders read-only.
     #[must_use]
     pub fn in_plan_mode(self) -> Self {

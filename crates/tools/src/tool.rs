@@ -466,12 +466,6 @@ impl Tool {
         self.preview.as_ref().map(|preview| preview(scope, arguments.clone()))
     }
 
-    /// Whether what a question shows is the difference that a call makes to files: what a command makes of them is known
-    /// to nobody beforehand.
-    pub(crate) fn shows_difference(&self) -> bool {
-        self.preview.is_some() && !self.runs_commands()
-    }
-
     /// The tool as one that changes a tree: a question shows what it is called with.
     #[must_use]
     pub fn changing_trees(self) -> Self {

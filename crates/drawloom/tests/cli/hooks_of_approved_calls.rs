@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::headless::question;
 use crate::hooks::{after, call, hook, made, results, world};
-use crate::tools::nodes;
+use crate::tools::calls;
 use crate::world::{World, text};
 
 /// A chat that waits for answers.
@@ -46,4 +46,24 @@ fn what_a_tool_writes_with_a_yes_is_finished_before_its_hooks_run() {
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "Be kind.\n");
     let written = results(&world, "write");
     assert!(written[0].contains("[hook slow]\n[files]\nmade begun"), "{written:?}");
+}
+
+#[test]
+fn a_yes_does_not_hold_for_a_call_before_which_a_hook_changed_files() {
+    let write = || calls(&json!([call("write", &json!({"path": "AGENTS.md", "content": "Be kind.\n"}))]));
+    let lines = [write(), write(), json!({"text": "Done."})];
+    let world = world(&lines, &hook("stamp", "echo stamped > src/main.rs", "tools = [\"write\"]"));
+    let mut chat = chat(&world);
+    approve(&world, &mut chat);
+    // By then it finds nothing to change.
+    approve(&world, &mut chat);
+    assert_eq!(chat.wait().unwrap().code(), Some(0));
+    let written = results(&world, "write");
+    assert!(
+        written[0].starts_with("write was not run: the hook stamp changed files after a person allowed it")
+            && written[0].contains("[hook stamp]\n[files]\nchanged src/main.rs"),
+        "{written:?}"
+    );
+    assert!(written[1].starts_with("wrote AGENTS.md"), "{written:?}");
+    assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "Be kind.\n");
 }

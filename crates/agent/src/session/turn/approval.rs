@@ -47,7 +47,7 @@ pub(super) enum Permit {
     /// The call does not run: this is its result.
     Refused(ToolOutput),
     Allowed,
-    /// The owner saw the difference that it makes to files, and allowed it.
+    /// A person saw what it would do, of a file tool the difference that it makes, and allowed it.
     Approved,
 }
 
@@ -172,7 +172,7 @@ impl Turn<'_> {
         if let Some(word) = word {
             self.remember(checked.session(), &word, lasting).await;
         }
-        Ok(if checked.shows_difference() { Permit::Approved } else { Permit::Allowed })
+        Ok(Permit::Approved)
     }
 
     /// Whether plan mode is on in the session by now, whatever it was when the turn began. Settings that cannot be read say

@@ -33,7 +33,7 @@ pub(crate) struct CallChanges {
     tasks: tokio::runtime::Handle,
     /// Whether the answer was given in sight of something from outside.
     is_tainted: bool,
-    /// Whether the owner approved the call and saw its difference.
+    /// Whether a person said yes to the call.
     is_approved: bool,
     /// What was written down.
     recorded: Mutex<Vec<FileChangeId>>,
@@ -114,7 +114,7 @@ impl CallChanges {
         self.show(&tools::unified_diff(&path, before.as_deref(), after.as_deref()));
     }
 
-    /// The recorder of a call that the owner approved with its difference, or not.
+    /// The recorder of a call that a person said yes to, or not.
     pub(crate) fn approved(self, is_approved: bool) -> Self {
         Self { is_approved, ..self }
     }
@@ -136,7 +136,7 @@ impl CallChanges {
         !self.recorded.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// The text of instructions that a change makes, if the owner saw its difference.
+    /// The text of instructions that a file tool makes, if the owner saw its difference.
     fn approved_text<'c>(&self, change: &PlannedChange<'c>) -> Option<ApprovedText<'c>> {
         let (workspace, path) = (change.root, change.path.as_path());
         let FileContent::File { bytes: after, .. } = change.after else { return None };
@@ -150,24 +150,9 @@ impl CallChanges {
         let is_seen = self.is_approved && change.origin == BytesOrigin::Call && is_shown;
         (is_seen && is_instructions(path)).then_some(ApprovedText { workspace, path, before, after })
     }
-}
 
-impl ChangeRecorder for CallChanges {
-    fn begin(&self, protected: Vec<PathBuf>) {
-        *self.protected.lock().unwrap_or_else(PoisonError::into_inner) = protected;
-    }
-
-    fn finish(&self) {
-        finish(std::mem::take(&mut *self.being_made.lock().unwrap_or_else(PoisonError::into_inner)));
-    }
-
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
-        self.record_found(changes)?;
-        self.accept_beside_commands(changes);
-        Ok(())
-    }
-
-    fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+    /// Writes changes down, with the texts among them whose difference the owner approved.
+    fn keep(&self, changes: &[PlannedChange<'_>], approved: &[ApprovedText<'_>]) -> Result<(), String> {
         let before: Vec<Digest> = changes.iter().filter_map(|change| state(change.before).blob()).collect();
         // What is written may come from each file that it changes.
         let is_call_outside = self.is_tainted || (self.knows_outside() && !self.outside(before).is_empty());
@@ -188,8 +173,6 @@ impl ChangeRecorder for CallChanges {
             after: state(change.after),
             is_outside: is_outside(change),
         };
-        let approved: Vec<ApprovedText<'_>> =
-            changes.iter().filter_map(|change| self.approved_text(change)).collect();
         let written = self.tasks.block_on(async {
             let kept = |error: AgentError| ("the old bytes could not be kept", error);
             let written =
@@ -199,7 +182,7 @@ impl ChangeRecorder for CallChanges {
                 claim: self.claim.clone(),
                 guards: self.guards.clone(),
                 changes: changes.iter().map(of).collect(),
-                accepted: accepted(&self.runtime, &approved).await.map_err(written)?,
+                accepted: accepted(&self.runtime, approved).await.map_err(written)?,
             };
             let _hold = self.runtime.keep_blobs(bytes).await.map_err(kept)?;
             let ids = self.runtime.store.keep_file_changes(&Principal::Owner, self.tree, new).await;
@@ -216,6 +199,29 @@ impl ChangeRecorder for CallChanges {
             why
         })
     }
+}
+
+impl ChangeRecorder for CallChanges {
+    fn begin(&self, protected: Vec<PathBuf>) {
+        *self.protected.lock().unwrap_or_else(PoisonError::into_inner) = protected;
+    }
+
+    fn finish(&self) {
+        finish(std::mem::take(&mut *self.being_made.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+
+    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        let approved: Vec<ApprovedText<'_>> =
+            changes.iter().filter_map(|change| self.approved_text(change)).collect();
+        self.keep(changes, &approved)?;
+        self.accept_beside_commands(changes);
+        Ok(())
+    }
+
+    // What a command or a hook of an approved call makes, nobody saw.
+    fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+        self.keep(changes, &[])
+    }
 
     fn leave(&self, why: &str) {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -225,6 +231,10 @@ impl ChangeRecorder for CallChanges {
 
     fn is_left(&self) -> bool {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn is_approved(&self) -> bool {
+        self.is_approved
     }
 
     fn name(&self) -> String {
