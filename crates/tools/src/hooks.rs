@@ -13,7 +13,7 @@ use text::cut::head_tail;
 
 use crate::exec::{ChangedFiles, CommandReport, NetworkRequest, report};
 use crate::program::{NO_COMMANDS, Program, RanProgram};
-use crate::tool::{CallScope, ToolOutput, bounded};
+use crate::tool::{CallScope, ToolOutput, ToolScope, bounded};
 
 /// Lines of what hooks say that a person reads of a call.
 const BRIEF: usize = 8;
@@ -269,18 +269,33 @@ fn answer_of(
     HookAnswer { said, besides, has_changed, is_outside }
 }
 
-fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) -> Result<RanProgram, String> {
-    let commands = call.scope.commands.as_ref().ok_or(NO_COMMANDS)?;
-    let is_lifted = call.scope.roots.all().any(|root| root.path().parent().is_none());
-    if commands.session.level() == Level::None && !is_lifted {
-        return Err("there is no sandbox on this machine to run it in".to_owned());
+/// Why no hook runs here, if so: the walls keep each from what is not its own, and one that only looks from writing.
+pub(crate) fn refusal(scope: &ToolScope, only_looks: bool) -> Option<String> {
+    let Some(commands) = &scope.commands else { return Some(NO_COMMANDS.to_owned()) };
+    let level = commands.session.level();
+    let is_lifted = scope.roots.all().any(|root| root.path().parent().is_none());
+    match level {
+        Level::Full => None,
+        _ if only_looks => Some(format!(
+            "here hooks may only look, and at the sandbox's level {level} nothing keeps them from writing"
+        )),
+        Level::None if !is_lifted => Some("there is no sandbox on this machine to run hooks in".to_owned()),
+        Level::Partial | Level::None => None,
     }
+}
+
+fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) -> Result<RanProgram, String> {
+    if let Some(why) = refusal(call.scope, call.plan_mode) {
+        return Err(why);
+    }
+    let commands = call.scope.commands.as_ref().ok_or(NO_COMMANDS)?;
     let program = Program {
         line: &hook.line,
         network: &NetworkRequest::Off,
         seconds: hook.seconds,
         only_looks: call.plan_mode,
-        is_told_outside,
+        // Without walls it has the network of the machine.
+        is_told_outside: is_told_outside || commands.session.level() == Level::None,
     };
     program.run((call, commands), input)
 }

@@ -22,7 +22,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
-use crate::hooks::{Hook, HookEvent, HookedCall, HookedEvent, hooked, on_event};
+use crate::hooks::{Hook, HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
 use crate::plan;
 use crate::search;
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
@@ -46,6 +46,8 @@ pub struct ToolRegistry {
     turn_began: AtomicU64,
     /// Whether its session has begun.
     has_begun: AtomicBool,
+    /// Whether it was said that hooks do not run.
+    told_unrun: AtomicBool,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -85,6 +87,7 @@ impl ToolRegistry {
             told_written: Mutex::default(),
             turn_began: AtomicU64::new(0),
             has_begun: AtomicBool::new(false),
+            told_unrun: AtomicBool::new(false),
         })
     }
 
@@ -156,7 +159,8 @@ impl ToolRegistry {
         self.scope.hooks.iter().any(|hook| hook.on.contains(&event))
     }
 
-    /// Runs the hooks of an event beside calls, which see the workspace read-only where they only look. It blocks.
+    /// Runs the hooks of an event beside calls, which see the workspace read-only where they only look. That they do not run
+    /// is said once. It blocks.
     pub fn run_hooks(
         &self,
         (event, told, only_looks): (HookEvent, &Map<String, Value>, bool),
@@ -164,6 +168,11 @@ impl ToolRegistry {
         changes: &dyn ChangeRecorder,
         place: &CallPlace,
     ) -> HookedEvent {
+        if let Some(why) = refusal(&self.scope, only_looks) {
+            let is_told = self.told_unrun.swap(true, Ordering::Relaxed);
+            let notice = (!is_told).then(|| format!("hooks were not run: {why}"));
+            return HookedEvent { notices: notice.into_iter().collect(), ..HookedEvent::default() };
+        }
         on_event(&CallScope::new(&self.scope, place, cancel, changes, only_looks), event, told)
     }
 

@@ -151,3 +151,36 @@ fn the_flag_holds_for_its_call_and_needs_a_workspace() {
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.err.contains("--no-restrict needs a workspace"), "{run:?}");
 }
+
+#[test]
+fn what_a_hook_says_without_walls_is_from_outside() {
+    let world = world(|_, _| json!([tool("read", &json!({"path": "src/main.rs"}))]));
+    let hook = |on: &str| {
+        format!(
+            "[hooks.{on}]\ncommand = '''touch {on}; echo '{{\"text\": \"from anywhere\"}}' '''\non = [\"{on}\"]\n"
+        )
+    };
+    let more = hook("after_call") + &hook("session_start");
+    world.write("config.toml", &(world.read("config.toml") + &more));
+    let project = world.path("project");
+    let read = || nodes(&world).into_iter().rfind(|node| node["author"] == "read").unwrap();
+    // The control.
+    assert_eq!(say(&world, "Do it.").code, Some(0));
+    assert!(
+        read()["text"].to_string().contains("from anywhere") && read()["trust"] == "workspace",
+        "{}",
+        read()
+    );
+    let run = unrestricted(&world, "/retry");
+    assert_eq!(
+        (run.code, run.err.matches("hooks were not run: here hooks may only look").count()),
+        (Some(0), 1),
+        "{run:?}"
+    );
+    assert!(
+        read()["text"].to_string().contains("from anywhere") && read()["trust"] == "outside",
+        "{}",
+        read()
+    );
+    assert!(project.join("after_call").exists() && !project.join("session_start").exists());
+}

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::exec::{exec, world};
+use crate::exec::{exec, world, world_with};
 use crate::tools::{calls, nodes};
 use crate::undo_states::as_user;
 use crate::world::{Run, World, text};
@@ -199,4 +199,39 @@ fn one_that_was_approved_for_the_session_runs_and_what_it_did_to_protected_files
         assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "Be kind.\n", "{told:?}");
         assert!(!is_there(&world, ".envrc"));
     }
+}
+
+#[test]
+fn hooks_that_may_only_look_are_not_run_and_that_is_said_once() {
+    const WHY: &str =
+        "here hooks may only look, and at the sandbox's level partial nothing keeps them from writing";
+    let hook = |on: &str| format!("[hooks.{on}]\ncommand = \"touch {on}\"\non = [\"{on}\"]\n");
+    let hooks = ["before_call", "turn_end", "session_start"].map(hook).concat();
+    let reads =
+        [calls(&json!([{"name": "read", "arguments": {"path": "src/main.rs"}}])), json!({"text": "Done."})];
+    let read = |world: &World| {
+        nodes(world).iter().filter(|node| node["author"] == "read").cloned().collect::<Vec<_>>()
+    };
+    let world = world_with(&[json!({"text": "Hello."})], &hooks);
+    let project = text(&world.path("project"));
+    let chat = |more: &[&str]| -> Run {
+        let words = [&["--workspace", &project, "chat", "-m", "Do it."], more].concat();
+        without_namespaces(&world, User::Super, &words).output().unwrap().into()
+    };
+    // Nothing is called: those of the session's start and of the turn's end may only look.
+    let run = chat(&[]);
+    assert!(run.code == Some(0) && run.out.contains("Hello."), "{run:?}");
+    assert_eq!(run.err.matches(&format!("hooks were not run: {WHY}")).count(), 1, "{run:?}");
+    world.write("lines.jsonl", &reads.map(|line| format!("{line}\n")).concat());
+    let run = chat(&["--plan"]);
+    assert_eq!((run.code, run.err.matches("hooks were not run").count()), (Some(0), 1), "{run:?}");
+    let denied = read(&world)[0]["text"].to_string();
+    assert!(denied.contains(&format!("the hook before_call has to allow it, and failed: {WHY}")), "{denied}");
+    assert!(!["before_call", "turn_end", "session_start"].iter().any(|name| is_there(&world, name)));
+    // The control: those that may write run, behind walls that hold where they write.
+    let run = chat(&[]);
+    assert!(run.code == Some(0) && read(&world)[1]["text"].to_string().contains("weave"), "{run:?}");
+    assert!(
+        is_there(&world, "before_call") && is_there(&world, "turn_end") && !is_there(&world, "session_start")
+    );
 }
