@@ -28,7 +28,7 @@ pub enum HookEvent {
     AfterCall,
     /// A model has answered without a further call.
     TurnEnd,
-    /// A process takes up a conversation, before its first turn there.
+    /// A process takes up a conversation, and no model was asked there yet.
     SessionStart,
 }
 

@@ -44,8 +44,6 @@ pub struct ToolRegistry {
     told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
     /// Newest event of the store when its last turn began; 0 before the first.
     turn_began: AtomicU64,
-    /// Whether its session has begun.
-    has_begun: AtomicBool,
     /// Whether it was said that hooks do not run.
     told_unrun: AtomicBool,
 }
@@ -86,7 +84,6 @@ impl ToolRegistry {
             scope: Arc::new(scope),
             told_written: Mutex::default(),
             turn_began: AtomicU64::new(0),
-            has_begun: AtomicBool::new(false),
             told_unrun: AtomicBool::new(false),
         })
     }
@@ -147,11 +144,6 @@ impl ToolRegistry {
     ) -> Option<ChangedFiles> {
         let commands = self.scope.commands.as_ref()?;
         commands.background_changes.settle((&self.scope, commands), changes, turn)
-    }
-
-    /// Says that its session begins, unless that was said before.
-    pub fn begins(&self) -> bool {
-        !self.has_begun.swap(true, Ordering::Relaxed)
     }
 
     /// Whether hooks are run on an event.

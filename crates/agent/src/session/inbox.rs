@@ -148,6 +148,8 @@ struct State {
     /// Keys that were taken in, the newest last.
     seen: VecDeque<SayId>,
     turn: Option<UnderWay>,
+    /// Whether hooks were told that the session begins.
+    has_begun: bool,
     closing: bool,
 }
 
@@ -261,6 +263,11 @@ impl Inbox {
         if let Some(remote) = remote {
             remote.reply_now(Reply::Withdrawn);
         }
+    }
+
+    /// Says that the session begins, unless that was said before.
+    pub(super) fn begins(&self) -> bool {
+        !std::mem::replace(&mut self.state().has_begun, true)
     }
 
     /// The input that begins the next turn, and what stops that turn.

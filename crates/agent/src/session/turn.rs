@@ -209,7 +209,6 @@ impl Turn<'_> {
                 self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
                     self.tell_written(tools, tree).await;
-                    self.start_by_hooks(&held, tools, (tree, &first.view)).await;
                 }
                 let mut batch = vec![first];
                 let mut limits = TurnLimits::new(self.runtime.turn_bounds);
@@ -217,6 +216,7 @@ impl Turn<'_> {
                     limits.hear(&batch);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
                     if let Some(written) = self.write(&held, (tree, None), batch).await {
+                        self.start_by_hooks(&held, config, (tree, &written.view)).await;
                         let asked = AnswerSite { tree, config, turn: spending.turn(), hands_back };
                         self.answer(&held, &asked, written, &mut limits).await;
                     }

@@ -366,6 +366,17 @@ fn a_hook_of_a_sessions_start_runs_once_in_each_process_and_what_fails_is_said()
 }
 
 #[test]
+fn what_was_said_is_written_before_the_hooks_of_a_sessions_start_run() {
+    let start = hook("start", "exit 3", "").replace("before_call", "session_start");
+    let world = world(&[json!({"text": "Done."})], &start);
+    let project = text(&world.path("project"));
+    let events = world.ok(&["--workspace", &project, "chat", "-m", "Do it.", "--events"]);
+    let at = |what: &str| events.lines().position(|line| line.contains(what)).expect(what);
+    let (written, ran) = (at(r#""event":"accepted""#), at("the hook start: it failed: exit 3"));
+    assert!(written < ran && ran < at(r#""event":"started""#), "{events}");
+}
+
+#[test]
 fn a_secret_that_a_hook_says_is_masked_before_its_answer_is_cut() {
     let many = format!("for i in $(seq 3000); do printf '{SECRET} '; done");
     for (event, member) in [("before_call", "deny"), ("after_call", "text")] {

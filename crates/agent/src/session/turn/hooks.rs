@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use store::{AttachedWrites, CallId, Principal};
 use tools::{CallPlace, HookEvent, NextPlace, ToolRegistry, WaitedTime};
 
-use super::Turn;
 use super::calls::{CallSite, turn_of};
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
+use super::{Turn, TurnConfig};
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::lease::SessionLease;
@@ -86,17 +86,17 @@ impl Turn<'_> {
         Ok(Some(Continuation { trust, part_of }))
     }
 
-    /// Runs the hooks of the session's start, once in the process; they only look. What goes wrong is said.
+    /// Runs the hooks of the session's start, once in the process, behind what was said first; they only look. What goes
+    /// wrong is said.
     pub(super) async fn start_by_hooks(
         &self,
         held: &SessionLease,
-        registry: &Arc<ToolRegistry>,
+        config: &TurnConfig,
         (tree, view): (TreeId, &ViewName),
     ) {
         let event = HookEvent::SessionStart;
-        if !registry.begins() || !registry.has_hooks(event) {
-            return;
-        }
+        let registry = config.tools.as_ref().filter(|tools| tools.has_hooks(event));
+        let Some(registry) = registry.filter(|_| self.inbox.begins()) else { return };
         // No call: the id is a name for what they leave in quarantine.
         let answer = match self.runtime.new_id::<NodeId>() {
             Ok(answer) => answer,
