@@ -54,6 +54,12 @@ impl ConfiguredHook {
             ));
         }
         // A hook that is about no call would let every call pass.
+        let of_server = |pattern: &&Pattern| matches!(pattern, Pattern::Tool { server: Some(_), .. });
+        if let Some(pattern) = self.tools.iter().find(of_server) {
+            return Err(format!(
+                "hooks.{name}.tools: {pattern} is about a tool of a server, and there are no servers yet"
+            ));
+        }
         let unknown = self.tools.iter().find_map(|pattern| match pattern {
             Pattern::Tool { server: None, name, .. } if !tools.contains(name) => Some(name),
             _ => None,

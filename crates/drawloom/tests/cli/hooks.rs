@@ -177,6 +177,10 @@ fn what_is_wrong_with_a_hook_is_named_by_its_key_and_no_turn_goes_on_without_it(
             "hooks.x.tools: there is no such tool as wriet (did you mean write?)",
         ),
         (
+            "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"files:write path=a\"]\n",
+            "hooks.x.tools: files:write path=a is about a tool of a server, and there are no servers yet",
+        ),
+        (
             "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"exec path=\"]\n",
             "hooks.x.tools does not fit: ",
         ),
