@@ -172,6 +172,9 @@ pub struct HookedEvent {
 pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String, Value>) -> HookedEvent {
     let mut found = HookedEvent::default();
     for hook in call.scope.hooks.iter().filter(|hook| hook.on.contains(&event)) {
+        if call.cancel.is_cancelled() {
+            break;
+        }
         let HookAnswer { said, besides, is_outside, .. } =
             answer_of(hook, call, (event, told.clone()), false);
         let mut notice =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::exec::{exec, world};
+use crate::exec::{exec, world, world_with};
 use crate::files::ended;
 use crate::tools::{calls, nodes};
 use crate::world::text;
@@ -51,4 +51,26 @@ fn a_stop_while_a_command_runs_ends_its_processes_and_the_calls_behind_it_never_
     assert!(stopped["text"].as_str().unwrap().starts_with("stopped ("), "{stopped}");
     let sent = world.ok(&["context", "show", said["node"].as_str().unwrap(), "--text"]);
     assert_eq!(sent.matches("was not run: its turn ended before it began").count(), 2, "{sent}");
+}
+
+#[test]
+fn a_stop_while_a_hook_runs_at_a_turns_end_ends_it_and_no_further_one_begins() {
+    let hook = |name: &str, command: &str| {
+        format!("[hooks.{name}]\ncommand = \"{command}\"\non = [\"turn_end\"]\ntimeout = 600\n")
+    };
+    let lines = [calls(&json!([exec("touch called")])), json!({"text": "Done."})];
+    let world = world_with(&lines, &(hook("first", "touch begun; sleep 600") + &hook("second", "true")));
+    let project = world.path("project");
+    let workspace = text(&project);
+    let mut chat = world.command(&["--workspace", &workspace, "chat", "-m", "Do it."]);
+    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while !project.join("begun").exists() {
+        assert!(chat.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60));
+        std::thread::yield_now();
+    }
+    world.ok(&["--workspace", &workspace, "chat", "-m", "/stop"]);
+    let run = ended(chat, "the chat that was stopped");
+    assert!(run.err.contains("the hook first: it failed: "), "{run:?}");
+    assert!(!run.err.contains("the hook second"), "{run:?}");
 }
