@@ -24,7 +24,7 @@ const BRIEF: usize = 8;
 pub enum HookEvent {
     /// A call of a tool that policy, or the owner, allowed is about to run.
     BeforeCall,
-    /// A call of a tool has ended, and its result is known.
+    /// A call of a tool has ended; its result is written once they have, too.
     AfterCall,
     /// A model has answered without a further call.
     TurnEnd,
@@ -249,7 +249,8 @@ fn masked(call: &CallScope<'_>, text: &str) -> String {
     call.scope.masker.mask_entering(text).text.into_owned()
 }
 
-/// Runs a hook on an event of a call. What it changes is recorded with the call, and stays whatever becomes of that.
+/// Runs a hook on an event of a call. What it changes is recorded with the call, and stays where that is denied or fails;
+/// of a file tool that is cut off before its last change it is given back with the others.
 fn answer_of(
     hook: &Hook,
     call: &CallScope<'_>,
