@@ -24,7 +24,7 @@ const BRIEF: usize = 8;
 pub enum HookEvent {
     /// A call of a tool that policy, or the owner, allowed is about to run.
     BeforeCall,
-    /// A call of a tool has ended; its result is written once they have, too.
+    /// A call of a tool has ended. Its result is written once these have.
     AfterCall,
     /// A model has answered without a further call.
     TurnEnd,

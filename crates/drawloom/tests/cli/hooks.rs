@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::laundering::{may_fetch, read, turn};
 use crate::secrets::SECRET;
+use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::web::{self, Site, answer, fetch, named};
 use crate::world::{World, text};
@@ -378,6 +379,32 @@ fn what_was_said_is_written_before_the_hooks_of_a_sessions_start_run() {
     let at = |what: &str| events.lines().position(|line| line.contains(what)).expect(what);
     let (written, ran) = (at(r#""event":"accepted""#), at("the hook start: it failed: exit 3"));
     assert!(written < ran && ran < at(r#""event":"started""#), "{events}");
+}
+
+#[test]
+fn hooks_of_a_sessions_start_do_not_run_again_for_another_agent() {
+    let start = hook("start", "exit 3", "").replace("before_call", "session_start");
+    let lines = [json!({"text": "Done.", "loop": true})];
+    let world = world(&lines, &(start + "[agents.poet]\ntools = [\"read\"]\n"));
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(world.command(&["--workspace", &project, "chat"]));
+    terminal.says("Do it.\r");
+    let other = world.run(&["--workspace", &project, "chat", "--agent", "poet", "-m", "And this."]);
+    assert!(
+        other.code == Some(0) && other.err.contains("it failed: exit 3"),
+        "a process of its own: {other:?}"
+    );
+    terminal.says("And on.\r");
+    terminal.says("/status\r");
+    let shown = terminal.contents();
+    assert!(shown.contains("poet"), "{shown}");
+    assert_eq!(
+        (shown.matches("it failed: exit 3").count(), shown.matches("Done.").count()),
+        (1, 2),
+        "{shown}"
+    );
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]

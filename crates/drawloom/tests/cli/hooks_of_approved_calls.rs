@@ -64,6 +64,6 @@ fn a_yes_does_not_hold_for_a_call_before_which_a_hook_changed_files() {
             && written[0].contains("[hook stamp]\n[files]\nchanged src/main.rs"),
         "{written:?}"
     );
-    assert!(written[1].starts_with("wrote AGENTS.md"), "{written:?}");
+    assert!(written[1].starts_with("made AGENTS.md"), "{written:?}");
     assert_eq!(fs::read_to_string(world.path("project/AGENTS.md")).unwrap(), "Be kind.\n");
 }
