@@ -1,6 +1,8 @@
 //! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
 
-use text::terminal::one_line;
+use text::fold::folded;
+use text::terminal::{explicit, one_line};
+use unicode_normalization::UnicodeNormalization as _;
 use workspace::frontmatter::{self, FrontmatterProblem, Map, Page};
 
 use crate::finding::{Finding, Severity};
@@ -21,7 +23,7 @@ pub const RESERVED: [&str; 6] =
 /// A skill as its file says it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillFile {
-    /// The name of its frontmatter, else that of its folder; one line.
+    /// The name of its frontmatter, else that of its folder; one line without hidden characters, cut where it is too long.
     pub name: String,
     /// When it is of use, in one line; empty where the file does not say so.
     pub description: String,
@@ -44,13 +46,9 @@ impl SkillFile {
                 .map(|warning| Finding::warning("irregular", warning.what.to_string()).at(warning.line)),
         );
         let fields = page.fields.unwrap_or_default();
-        let requirements = Requirements::of(&fields, &mut findings);
-        let name = name(&fields, folder, &mut findings);
         let description = description(&fields, &mut findings);
-        if RESERVED.contains(&name.to_lowercase().as_str()) {
-            let why = format!("the name {name} is that of a skill of Drawloom's: give it another one");
-            findings.push(Finding::error("reserved", why));
-        }
+        let name = name(&fields, folder, &mut findings);
+        let requirements = Requirements::of(&fields, &mut findings);
         let hidden = read_bool(&fields, "disable-model-invocation", &mut findings);
         Self { name, description, requirements, for_model: !hidden, body: page.body, findings }
     }
@@ -58,7 +56,7 @@ impl SkillFile {
     /// A file that cannot be read, in a folder of this name.
     pub fn unread(folder: &str, why: String) -> Self {
         Self {
-            name: in_one_line(folder),
+            name: shown_name(&words_of(folder)),
             description: String::new(),
             requirements: Requirements::default(),
             for_model: false,
@@ -91,18 +89,36 @@ fn page(bytes: &[u8], findings: &mut Vec<Finding>) -> Page {
 }
 
 fn name(fields: &Map, folder: &str, findings: &mut Vec<Finding>) -> String {
-    let given = read_text(fields, "name", findings);
-    let name = if given.is_empty() { in_one_line(folder) } else { given };
+    let given = read(fields, "name", findings).map(words_of).filter(|name| !name.is_empty());
+    let name = given.unwrap_or_else(|| words_of(folder));
+    let shown = shown_name(&name);
     if name != folder {
-        let why = format!("the name {name} is not that of its folder, {}", one_line(folder));
+        let why = format!("the name {shown} is not that of its folder, {}", explicit(folder));
         findings.push(Finding::warning("other_name", why));
     }
     let length = name.chars().count();
     if length > NAME {
         let why = format!("the name has {length} characters, where {NAME} are allowed");
-        findings.push(Finding::warning("long_name", why));
+        findings.push(Finding::error("long_name", why));
     }
-    name
+    if explicit(&name) != name {
+        let why = format!("the name {shown} has characters that are not seen");
+        findings.push(Finding::error("unseen_name", why));
+    }
+    if RESERVED.contains(&folded(&name.nfkc().collect::<String>()).as_str()) {
+        let why = format!("the name {shown} is that of a skill of Drawloom's: give it another one");
+        findings.push(Finding::error("reserved", why));
+    }
+    shown
+}
+
+/// A name with nothing hidden, of as many characters as are allowed and a mark of what is cut.
+fn shown_name(name: &str) -> String {
+    let shown = explicit(name);
+    match shown.char_indices().nth(NAME) {
+        Some((end, _)) if name.chars().count() > NAME => format!("{}…", &shown[..end]),
+        _ => shown.into_owned(),
+    }
 }
 
 fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
@@ -122,13 +138,14 @@ fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
 }
 
 fn read_text(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> String {
-    match fields.text(key) {
-        Ok(text) => text.map(in_one_line).unwrap_or_default(),
-        Err(error) => {
-            findings.push(Finding::warning("wrong_kind", error.to_string()));
-            String::new()
-        }
-    }
+    read(fields, key, findings).map(in_one_line).unwrap_or_default()
+}
+
+fn read<'a>(fields: &'a Map, key: &str, findings: &mut Vec<Finding>) -> Option<&'a str> {
+    fields.text(key).unwrap_or_else(|error| {
+        findings.push(Finding::warning("wrong_kind", error.to_string()));
+        None
+    })
 }
 
 fn read_bool(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> bool {
@@ -140,6 +157,10 @@ fn read_bool(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> bool {
 
 /// A text as one line without characters that move a cursor or turn the direction of text.
 fn in_one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    one_line(&words.join(" ")).into_owned()
+    one_line(&words_of(text)).into_owned()
+}
+
+/// A text with a blank for all space between words.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -330,3 +330,26 @@ fn commands_read_the_folders_of_skills_and_nothing_beside_them() {
     assert!(!result.contains("beside") && !result.contains("[model]"), "{result}");
     assert!(!fs::read_to_string(world.path("user/.agents/skills/knit/SKILL.md")).unwrap().contains("evil"));
 }
+
+/// A name that is too long is not offered, so that none takes the list from the skills beside it.
+#[test]
+fn a_long_name_takes_no_room_in_the_list() {
+    let world = World::new();
+    world.write("config.toml", "");
+    fs::create_dir_all(world.path("here")).unwrap();
+    skill(&world, "home/skills/weave", "");
+    for n in ["one", "two"] {
+        let folder = world.path(&format!("home/skills/{n}"));
+        fs::create_dir_all(&folder).unwrap();
+        let name = n.repeat(3_000);
+        fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\n")).unwrap();
+    }
+    let told = told_in(&world, "here");
+    assert!(told.contains("When weave is to be done") && !told.contains("oneone"), "{told}");
+    let list = world.ok(&["skills", "list"]);
+    assert!(list.contains("the name has 9000 characters, where 64 are allowed"), "{list}");
+    assert!(!list.contains(&"one".repeat(30)), "{list}");
+    let check = world.run(&["skills", "check", &text(&world.path("home/skills"))]);
+    assert!(check.code == Some(1) && check.out.contains("(long_name)"), "{check:?}");
+    assert!(!check.out.contains(&"one".repeat(30)), "{check:?}");
+}

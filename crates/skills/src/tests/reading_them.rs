@@ -189,8 +189,9 @@ fn lengths_are_warned_of_and_breaches_by_the_letter() {
         "c".repeat(501)
     );
     let file = SkillFile::read(&block(&long), &"a".repeat(65));
-    assert_eq!(codes(&file.findings, Severity::Warning), ["long_description", "long_name"]);
-    assert!(file.refusal().is_none() && file.description.len() == 1_025);
+    assert_eq!(codes(&file.findings, Severity::Warning), ["long_description"]);
+    assert_eq!(file.refusal().unwrap().code, "long_name");
+    assert_eq!((file.name.as_str(), file.description.len()), (&*format!("{}…", "a".repeat(64)), 1_025));
     let found = strict::check(&block(&long), &"a".repeat(65));
     assert_eq!(found.iter().filter(|finding| finding.code == "length").count(), 3, "{found:?}");
     for (name, fits) in [
@@ -239,4 +240,22 @@ fn x22_a_skill_as_other_programs_write_it_is_offered() {
     assert_eq!((file.findings.len(), file.requirements.missing(&Having::default()).len()), (0, 0));
     let hidden = SkillFile::read(&block("description: d\ndisable-model-invocation: true"), "pdf");
     assert!(file.for_model && !hidden.for_model);
+}
+
+#[test]
+fn a_name_hides_nothing_and_is_no_other_spelling_of_one_of_drawlooms_own() {
+    for (name, code, shown) in [
+        ("buf\\u200Bfer", Some("unseen_name"), "buf\\u{200b}fer"),
+        ("buffer\\u00AD", Some("unseen_name"), "buffer\\u{ad}"),
+        ("\\u2060loom", Some("unseen_name"), "\\u{2060}loom"),
+        ("pdf\\u202E", Some("unseen_name"), "pdf\\u{202e}"),
+        ("pdf\\u001B[2J", Some("unseen_name"), "pdf␛[2J"),
+        ("\\uFF42uffer", Some("reserved"), "ｂuffer"),
+        ("LOOM", Some("reserved"), "LOOM"),
+        ("\u{dc}bung", None, "Übung"),
+    ] {
+        let file = SkillFile::read(&block(&format!("name: \"{name}\"\ndescription: d")), "pdf");
+        let refused = file.refusal().map(|finding| finding.code);
+        assert_eq!((refused, file.name.as_str()), (code, shown), "{:?}", file.findings);
+    }
 }
