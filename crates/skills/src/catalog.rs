@@ -58,6 +58,11 @@ impl Skill {
     pub fn is_eligible(&self) -> bool {
         !self.is_disabled && self.refusal.is_none() && self.missing.is_empty() && self.shadowed_by.is_none()
     }
+
+    /// Whether those of its name behind it are not offered. A workspace hides none of the owner's from a model.
+    fn takes_place(&self) -> bool {
+        self.is_eligible() && (self.file.for_model || !self.source.is_of_workspace())
+    }
 }
 
 /// Skills in the order of their sources, and what was not looked at.
@@ -77,16 +82,17 @@ impl Catalog {
             skills.extend(files.into_iter().map(|file| skill(source.kind, file, rules)));
         }
         let mut first: HashMap<String, PathBuf> = HashMap::new();
-        // One that is off, or refused for what it is, takes the place of no other.
+        // One that is not offered takes the place of no other.
         for skill in
             skills.iter_mut().filter(|skill: &&mut Skill| !skill.is_disabled && skill.refusal.is_none())
         {
             let key = skill.file.name.to_lowercase();
             match first.get(&key) {
                 Some(path) => skill.shadowed_by = Some(path.clone()),
-                None => {
+                None if skill.takes_place() => {
                     first.insert(key, skill.path.clone());
                 }
+                None => {}
             }
         }
         Self { skills, refused: found.refused }

@@ -49,7 +49,7 @@ impl SkillFile {
         let description = description(&fields, &mut findings);
         let name = name(&fields, folder, &mut findings);
         let requirements = Requirements::of(&fields, &mut findings);
-        let hidden = read_bool(&fields, "disable-model-invocation", &mut findings);
+        let hidden = hides(&fields, &mut findings);
         Self { name, description, requirements, for_model: !hidden, body: page.body, findings }
     }
 
@@ -148,11 +148,25 @@ fn read<'a>(fields: &'a Map, key: &str, findings: &mut Vec<Finding>) -> Option<&
     })
 }
 
-fn read_bool(fields: &Map, key: &str, findings: &mut Vec<Finding>) -> bool {
-    fields.bool(key).unwrap_or_else(|error| {
-        findings.push(Finding::warning("wrong_kind", error.to_string()));
-        None
-    }) == Some(true)
+/// Whether a model is not to be told of it. What is neither yes nor no hides it, too.
+fn hides(fields: &Map, findings: &mut Vec<Finding>) -> bool {
+    const KEY: &str = "disable-model-invocation";
+    let value = match fields.text(KEY) {
+        Ok(value) => value.unwrap_or_default().trim().to_lowercase(),
+        Err(error) => {
+            findings.push(Finding::warning("wrong_kind", error.to_string()));
+            return true;
+        }
+    };
+    match value.as_str() {
+        "" | "false" | "no" | "off" | "0" => false,
+        "true" | "yes" | "on" | "1" => true,
+        _ => {
+            let why = format!("`{KEY}`: true or false is wanted; models are not told of it");
+            findings.push(Finding::warning("wrong_kind", why));
+            true
+        }
+    }
 }
 
 /// A text as one line without characters that move a cursor or turn the direction of text.

@@ -41,7 +41,7 @@ pub trait Machine {
 }
 
 impl Requirements {
-    /// Needs by a frontmatter; what cannot be read of them is a finding, and needs nothing.
+    /// Needs by a frontmatter; what cannot be read of them is an error, as nobody knows whether it is there.
     pub(crate) fn of(fields: &Map, findings: &mut Vec<Finding>) -> Self {
         let top = Value::Object(json_map(fields));
         let metadata = match fields.get("metadata") {
@@ -51,6 +51,9 @@ impl Requirements {
                 Value::Null
             }
         };
+        for name in ALIASES.iter().filter(|name| !metadata[*name].is_null() && !metadata[*name].is_object()) {
+            findings.push(unread(&format!("metadata.{name}"), "a mapping is wanted"));
+        }
         let of_openclaw = ALIASES.iter().map(|name| &metadata[name]).find(|value| value.is_object());
         let first = |key: &str| {
             let places = [of_openclaw.unwrap_or(&Value::Null), &top];
@@ -111,7 +114,11 @@ impl Requirements {
 fn written(metadata: Value, findings: &mut Vec<Finding>) -> Value {
     let Value::String(text) = &metadata else { return metadata };
     serde_json::from_str(text).unwrap_or_else(|error| {
-        findings.push(unread("metadata", &format!("it is no mapping and no JSON: {error}")));
+        let why = format!("it is no mapping and no JSON: {error}");
+        findings.push(match text.contains("requires") {
+            true => unread("metadata", &why),
+            false => Finding::warning("metadata", why),
+        });
         Value::Null
     })
 }
@@ -131,11 +138,11 @@ fn texts(value: &Value) -> Result<Vec<String>, &'static str> {
 }
 
 fn unread(name: &str, why: &str) -> Finding {
-    Finding::warning("requirements", format!("{name} cannot be read: {why}"))
+    Finding::error("requirements", format!("{name} cannot be read: {why}"))
 }
 
 fn two_spellings(error: &FieldError) -> Finding {
-    Finding::warning("wrong_kind", error.to_string())
+    Finding::error("wrong_kind", error.to_string())
 }
 
 fn json(value: &YamlValue) -> Value {

@@ -107,6 +107,24 @@ fn a_skill_that_is_refused_shadows_none() {
     assert!(named(&disabled, "a")[1].is_eligible());
 }
 
+/// A clone could take a skill from its owner by one of that name which is never offered.
+#[test]
+fn a_skill_of_a_workspace_that_is_not_offered_takes_no_place() {
+    let world = World::new();
+    let skill = |more: &str| format!("---\ndescription: Do it\n{more}---\n");
+    world.put("work/skills/a/SKILL.md", &skill("requires: {bins: [no-such-program]}\n"));
+    world.put("work/skills/b/SKILL.md", &skill("disable-model-invocation: true\n"));
+    world.put("user/.agents/skills/c/SKILL.md", &skill("disable-model-invocation: true\n"));
+    for name in ["a", "b", "c"] {
+        world.skill(&format!("home/skills/{name}"));
+    }
+    let catalog = world.catalog();
+    for (name, is_offered) in [("a", true), ("b", true), ("c", false)] {
+        let [_, of_home] = named(&catalog, name)[..] else { panic!("{catalog:?}") };
+        assert_eq!(of_home.is_eligible(), is_offered, "{name}");
+    }
+}
+
 #[test]
 fn no_other_skill_has_a_name_of_drawlooms_own() {
     let world = World::new();

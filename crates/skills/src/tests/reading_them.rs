@@ -143,17 +143,11 @@ fn rows() -> Vec<Row> {
         row(
             "needs that are none",
             plain("\nmetadata: {openclaw: {requires: [a], os: 1}}"),
-            PLAIN,
-            &["requirements"],
+            Err("requirements"),
+            &[],
             &["flow_style", "wrong_kind"],
         ),
-        row(
-            "metadata that is neither",
-            plain("\nmetadata: nothing"),
-            PLAIN,
-            &["requirements"],
-            &["wrong_kind"],
-        ),
+        row("metadata that is neither", plain("\nmetadata: nothing"), PLAIN, &["metadata"], &["wrong_kind"]),
     ]
 }
 
@@ -257,5 +251,36 @@ fn a_name_hides_nothing_and_is_no_other_spelling_of_one_of_drawlooms_own() {
         let file = SkillFile::read(&block(&format!("name: \"{name}\"\ndescription: d")), "pdf");
         let refused = file.refusal().map(|finding| finding.code);
         assert_eq!((refused, file.name.as_str()), (code, shown), "{:?}", file.findings);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_needs_counts_as_needed_and_each_yes_hides() {
+    for needs in [
+        "requires: [git]",
+        "requires: {bins: {git: 1}}",
+        "requires: {bins: ['']}",
+        "metadata: {openclaw: [requires]}",
+        "metadata: '{\"openclaw\": {\"requires\": {\"bins\": [\"git\"]}'",
+    ] {
+        let file = SkillFile::read(&block(&format!("description: d\n{needs}")), "pdf");
+        assert_eq!(file.refusal().map(|finding| finding.code), Some("requirements"), "{needs}");
+    }
+    for (value, is_hidden) in [
+        ("true", true),
+        ("\"true\"", true),
+        ("yes", true),
+        ("On", true),
+        ("1", true),
+        ("[true]", true),
+        ("perhaps", true),
+        ("false", false),
+        ("'no'", false),
+        ("0", false),
+        ("", false),
+        ("null", false),
+    ] {
+        let text = block(&format!("description: d\ndisable-model-invocation: {value}"));
+        assert_eq!(SkillFile::read(&text, "pdf").for_model, !is_hidden, "{value}");
     }
 }
