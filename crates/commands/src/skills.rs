@@ -3,7 +3,9 @@
 mod check;
 mod within_reach;
 
-use skills::{Catalog, Skill};
+use std::path::Path;
+
+use skills::{Catalog, RefusedPlace, Skill};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
@@ -31,7 +33,7 @@ pub(crate) async fn command(
             let shown = SkillsShown {
                 shortened_to: index.and_then(|index| index.listed(|_| true).most_characters()),
                 skills: skills.iter().map(|skill| shown(app, skill)).collect(),
-                refused,
+                refused: refused.iter().map(|place| place_shown(app, place)).collect(),
             };
             Ok(CommandOutcome::Skills(shown))
         }
@@ -39,7 +41,7 @@ pub(crate) async fn command(
             let found = within_reach::as_judged_now(app, asker).await?.skills;
             let of_name = || found.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(&named.name));
             let Some(skill) = of_name().find(|skill| skill.is_eligible()).or_else(|| of_name().next()) else {
-                let near = nearest(found.iter().map(|skill| skill.file.name.clone()), &named.name);
+                let near = nearest(found.iter().map(|skill| masked(app, &skill.file.name)), &named.name);
                 let hint = near.map_or_else(
                     || "`drawloom skills list` names all".to_owned(),
                     |near| format!("did you mean {near}?"),
@@ -55,14 +57,27 @@ pub(crate) async fn command(
 fn shown(app: &App, skill: &Skill) -> SkillShown {
     let off = || skill.is_disabled.then(|| "skills.disabled names it".to_owned());
     SkillShown {
-        name: skill.file.name.clone(),
-        path: skill.path.to_string_lossy().into_owned(),
+        name: masked(app, &skill.file.name),
+        path: path_shown(app, &skill.path),
         source: skill.source,
         eligible: skill.is_eligible(),
-        missing: skill.missing.clone(),
-        shadowed_by: skill.shadowed_by.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        why: skill.refusal.clone().or_else(off),
+        missing: skill.missing.iter().map(|missing| masked(app, missing)).collect(),
+        shadowed_by: skill.shadowed_by.as_ref().map(|path| path_shown(app, path)),
+        why: skill.refusal.as_ref().map(|why| masked(app, why)).or_else(off),
         for_model: skill.file.for_model,
         description: app.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
     }
+}
+
+/// A text of a skill without the values that are known.
+fn masked(app: &App, text: &str) -> String {
+    app.runtime.masker.mask(text).text.into_owned()
+}
+
+fn path_shown(app: &App, path: &Path) -> String {
+    masked(app, &path.to_string_lossy())
+}
+
+fn place_shown(app: &App, RefusedPlace { path, why }: &RefusedPlace) -> RefusedPlace {
+    RefusedPlace { path: path_shown(app, path).into(), why: masked(app, why) }
 }

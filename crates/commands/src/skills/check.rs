@@ -6,6 +6,7 @@ use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
 use workspace::{Accept, Root, canonical};
 
 use super::within_reach::{link_targets, source_folders};
+use super::{masked, path_shown};
 use crate::app::App;
 use crate::args::skills::SkillsCheckArgs;
 use crate::error::CommandError;
@@ -23,7 +24,7 @@ pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome,
             let bytes = app.file_bytes(path, Accept::Regular)?;
             let whole = canonical(path);
             let folder = whole.parent().unwrap_or(Path::new("/"));
-            checked.file(path, folder, Ok(&bytes), args.strict);
+            checked.file(app, path, folder, (Ok(&bytes), args.strict));
         }
         Some(path) => {
             checked.folder(app, path, args.strict)?;
@@ -49,17 +50,17 @@ impl SkillsChecked {
         for FoundFile { folder, path, content, .. } in files {
             let content = content.map_err(|error| error.problem.to_string());
             let bytes = content.as_ref().map(|content| content.bytes.as_slice()).map_err(String::as_str);
-            self.file(&path, &folder, bytes, strict);
+            self.file(app, &path, &folder, (bytes, strict));
         }
         for RefusedPlace { path, why } in refused {
-            let file = path.to_string_lossy().into_owned();
+            let (file, why) = (path_shown(app, &path), masked(app, &why));
             let (code, severity) = ("not_looked_at".to_owned(), Severity::Warning);
             self.problems.push(SkillProblem { file, line: None, code, severity, why });
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, folder: &Path, bytes: Result<&[u8], &str>, strict: bool) {
+    fn file(&mut self, app: &App, path: &Path, folder: &Path, (bytes, strict): (Result<&[u8], &str>, bool)) {
         let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let findings = match bytes {
             Ok(bytes) if strict => strict::check(bytes, &folder),
@@ -68,11 +69,11 @@ impl SkillsChecked {
         };
         self.skills += 1;
         self.problems.extend(findings.into_iter().map(|finding| SkillProblem {
-            file: path.to_string_lossy().into_owned(),
+            file: path_shown(app, path),
             line: finding.line,
             code: finding.code.to_owned(),
             severity: finding.severity,
-            why: finding.why,
+            why: masked(app, &finding.why),
         }));
     }
 }

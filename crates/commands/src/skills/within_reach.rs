@@ -11,6 +11,7 @@ use text::terminal::one_line;
 use workspace::trust::{Accepted, decide};
 use workspace::{FurtherRoot, Root, RootAccess};
 
+use super::{masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -39,8 +40,8 @@ impl SkillsOfSession {
         for (path, why) in refused.iter().map(|place| (&place.path, &place.why)).chain(of_skills) {
             app.frontend.note(&format!(
                 "{} is left out: {}",
-                one_line(&path.to_string_lossy()),
-                one_line(why)
+                one_line(&path_shown(app, path)),
+                one_line(&masked(app, why))
             ));
         }
         Self { folders: beside.map(folder).collect(), index: index(app, &skills) }
@@ -51,7 +52,7 @@ impl SkillsOfSession {
 pub(super) fn index(app: &App, skills: &[Skill]) -> Option<SkillsIndex> {
     let told = skills.iter().filter(|skill| skill.is_eligible() && skill.file.for_model);
     let entry = |skill: &Skill| SkillEntry {
-        name: skill.file.name.clone(),
+        name: masked(app, &skill.file.name),
         description: app.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
         path: skill.path.to_string_lossy().into_owned(),
     };
@@ -154,7 +155,12 @@ fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> 
         disabled: &app.settings.skills.disabled,
         link_targets: &link_targets(app),
         guard: &app.guard,
-        refuses,
+        refuses: &|text| {
+            // The path is what a model opens: with a mark in it, it leads nowhere.
+            let path = text.path.to_string_lossy();
+            let holds_secret = !app.runtime.masker.mask(&path).spans.is_empty();
+            holds_secret.then(|| "its path holds a secret".to_owned()).or_else(|| refuses(text))
+        },
     };
     Catalog::read(&sources, &rules)
 }

@@ -277,13 +277,24 @@ fn a_model_is_told_of_skills_and_reads_them() {
     assert!(!body["messages"].to_string().contains("SKILL.md"), "{body}");
 }
 
-/// What a script is told in a folder, by the manifest of its request.
+/// What a script is told at the beginning of a conversation in a folder, by the manifest of its request.
 fn told_in(world: &World, folder: &str) -> String {
-    let mut chat = world.command(&["--model", "script:echo", "--json", "chat", "--new", "-m", "Hi"]);
-    let run = Run::from(chat.current_dir(world.path(folder)).output().unwrap());
-    let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
-    world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
+    told_at(world, folder, &["--new"]).0
 }
+
+/// What a script is told in a folder, by the manifest of its request, and the notices.
+fn told_at(world: &World, folder: &str, arguments: &[&str]) -> (String, String) {
+    let chat = ["--model", "script:echo", "--json", "chat", "-m", "Hi"];
+    let mut chat = world.command(&[&chat, arguments].concat());
+    let chat = chat.env("OPENAI_API_KEY", KNOWN_KEY).current_dir(world.path(folder));
+    let run = Run::from(chat.output().unwrap());
+    let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
+    let node = answer["node"].as_str().unwrap();
+    (world.ok(&["context", "show", node, "--text", "--json"]), run.err)
+}
+
+/// A key that Drawloom knows.
+const KNOWN_KEY: &str = "sk-canary-0123456789";
 
 /// S §4: no word of a stranger's skill is in a prompt, and the owner's own are told of all the same.
 #[test]
@@ -337,6 +348,7 @@ fn a_long_name_takes_no_room_in_the_list() {
     let world = World::new();
     world.write("config.toml", "");
     fs::create_dir_all(world.path("here")).unwrap();
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
     skill(&world, "home/skills/weave", "");
     for n in ["one", "two"] {
         let folder = world.path(&format!("home/skills/{n}"));
@@ -352,4 +364,43 @@ fn a_long_name_takes_no_room_in_the_list() {
     let check = world.run(&["skills", "check", &text(&world.path("home/skills"))]);
     assert!(check.code == Some(1) && check.out.contains("(long_name)"), "{check:?}");
     assert!(!check.out.contains(&"one".repeat(30)), "{check:?}");
+}
+
+/// S §11: what is known to be a key stands in no name and no path that is told.
+#[test]
+fn s11_no_known_key_is_in_what_is_said_of_skills() {
+    let world = World::new();
+    world.write("config.toml", "");
+    fs::create_dir_all(world.path("here")).unwrap();
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
+    skill(&world, "home/skills/weave", "");
+    let needs = format!("requires: {{bins: [{KNOWN_KEY}]}}\n");
+    for (folder, name, more) in
+        [("named", KNOWN_KEY, ""), (KNOWN_KEY, "placed", ""), ("poor", "poor", &needs)]
+    {
+        let folder = world.path(&format!("home/skills/{folder}"));
+        fs::create_dir_all(&folder).unwrap();
+        let file = format!("---\nname: {name}\ndescription: Do it\n{more}---\n");
+        fs::write(folder.join("SKILL.md"), file).unwrap();
+    }
+    let (told, notices) = told_at(&world, "here", &["--new"]);
+    assert!(told.contains("When weave is to be done") && told.contains("- ⟦secret:"), "{told}");
+    assert!(!told.contains("placed") && notices.contains("its path holds a secret"), "{notices}");
+    let said = |arguments: &[&str]| {
+        let mut command = world.command(arguments);
+        let run = Run::from(command.env("OPENAI_API_KEY", KNOWN_KEY).output().unwrap());
+        run.out + &run.err
+    };
+    let folder = text(&world.path("home/skills"));
+    for said in [
+        told,
+        notices,
+        said(&["skills", "list"]),
+        said(&["skills", "list", "--json"]),
+        said(&["skills", "show", "placed"]),
+        said(&["skills", "check", &folder]),
+        said(&["skills", "check", "--strict", &folder]),
+    ] {
+        assert!(said.contains("⟦secret:") && !said.contains(KNOWN_KEY), "{said}");
+    }
 }
