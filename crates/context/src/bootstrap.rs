@@ -52,6 +52,8 @@ pub struct Bootstrap {
     pub tools_asked: bool,
     /// The skills it may read.
     pub skills: Option<SkillsIndex>,
+    /// Files of skills whose text is not accepted, which the list of a session that began before may name.
+    pub refused_skills: Vec<String>,
     pub memory: Option<Memory>,
     /// What becomes of a file that changes in mid-session.
     pub changed_files: ChangedFiles,

@@ -318,6 +318,15 @@ impl WindowChoice<'_> {
         let stands = Standing::of(chosen.spoken[chosen.from..].iter().flat_map(|said| &said.injections));
         offers.extend(Offer::plan(self.request.plan, &stands));
         offers.extend(Offer::folders(&self.request.folders, &stands));
+        let refused = chosen.prefix.skills_among(&self.request.bootstrap.refused_skills);
+        if let Some(offer) = Offer::skills(&refused, &stands).filter(|offer| stands.lacks(offer)) {
+            chosen.notices.extend(refused.iter().map(|path| {
+                format!(
+                    "{path} stays in the list of this conversation: the model is told that it is not accepted"
+                )
+            }));
+            offers.push(offer);
+        }
         let is_sent = |answer: NodeId| {
             chosen.spoken[chosen.from..].iter().any(|said| said.position.id == answer.as_position())
         };

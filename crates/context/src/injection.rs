@@ -70,6 +70,22 @@ impl Offer {
         Some(Self { topic: FOLDERS.to_owned(), version, trust: Trust::Owner, text })
     }
 
+    /// The notice which skills of the list above are not accepted, or that all are again where it stands that some are not.
+    pub(crate) fn skills(refused: &[&str], standing: &Standing<'_>) -> Option<Self> {
+        let (version, text) = if !refused.is_empty() {
+            let refused = refused.join(", ");
+            let text = format!(
+                "[These skills of the list are not accepted as their files are: {refused}. Do not use them.]"
+            );
+            (Digest::of(refused.as_bytes()).to_string(), text)
+        } else if standing.version(SKILLS).is_some_and(|version| version != NONE) {
+            (NONE.to_owned(), "[All skills of the list are accepted again.]".to_owned())
+        } else {
+            return None;
+        };
+        Some(Self { topic: SKILLS.to_owned(), version, trust: Trust::Owner, text })
+    }
+
     /// The notice that a session goes in circles, which counts as that of this zone.
     pub(crate) fn circling(zone: Zone, signal: Signal) -> Self {
         let sign = match signal {
@@ -96,7 +112,10 @@ pub(crate) const ZONE: &str = "zone";
 /// The topic of notices of plan mode.
 const PLAN: &str = "plan";
 
-/// The topic of notices of further folders, and its version where there are none.
+/// The topic of notices of skills that are not accepted.
+const SKILLS: &str = "skills";
+
+/// The topic of notices of further folders, and the version of a topic where there are none.
 const FOLDERS: &str = "folders";
 const NONE: &str = "none";
 

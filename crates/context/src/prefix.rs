@@ -117,6 +117,13 @@ impl Prefix {
         Self { texts, ..self.clone() }
     }
 
+    /// Those of some files of skills that its list names.
+    pub(crate) fn skills_among<'a>(&self, files: &'a [String]) -> Vec<&'a str> {
+        let list = self.texts.iter().find(|text| text.kind == Kind::SkillsIndex);
+        let is_named = |file: &&String| list.is_some_and(|list| list.text.contains(&format!(" ({file})")));
+        files.iter().filter(is_named).map(String::as_str).collect()
+    }
+
     /// Schemas and texts of the prefix; their pieces are added to `build`.
     pub(crate) fn parts(&self, build: &mut Build<'_>) -> (Vec<ToolSchema>, Vec<TextPart>) {
         let schemas = self.schemas(build);

@@ -269,6 +269,7 @@ impl Conversation {
         let skills = self.skills.as_ref().filter(|_| has_reader);
         Arc::new(context::Bootstrap {
             skills: skills.and_then(|skills| skills.index.clone()),
+            refused_skills: skills.map(|skills| skills.refused.clone()).unwrap_or_default(),
             changed_files: app.settings.changed_files,
             reload: self.reload,
             workspace: match accepted {

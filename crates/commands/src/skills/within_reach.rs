@@ -27,6 +27,8 @@ pub(crate) struct SkillsOfSession {
     pub(crate) index: Option<SkillsIndex>,
     /// Folders of offered skills beside the workspace, which file tools read.
     pub(crate) folders: Vec<FurtherRoot>,
+    /// Files that are not taken, as an earlier list may name them.
+    pub(crate) refused: Vec<String>,
 }
 
 impl SkillsOfSession {
@@ -37,14 +39,19 @@ impl SkillsOfSession {
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
-        for (path, why) in refused.iter().map(|place| (&place.path, &place.why)).chain(of_skills) {
+        let places = refused.iter().map(|place| (&place.path, &place.why));
+        for (path, why) in places.chain(of_skills.clone()) {
             app.frontend.note(&format!(
                 "{} is left out: {}",
                 one_line(&path_shown(app, path)),
                 one_line(&masked(app, why))
             ));
         }
-        Self { folders: beside.map(folder).collect(), index: index(app, &skills) }
+        Self {
+            folders: beside.map(folder).collect(),
+            index: index(app, &skills),
+            refused: of_skills.map(|(path, _)| path_shown(app, path)).collect(),
+        }
     }
 }
 

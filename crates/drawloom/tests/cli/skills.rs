@@ -404,3 +404,31 @@ fn s11_no_known_key_is_in_what_is_said_of_skills() {
         assert!(said.contains("⟦secret:") && !said.contains(KNOWN_KEY), "{said}");
     }
 }
+
+/// The beginning of a request stays as it is, so that the end says which of its skills do not count.
+#[test]
+fn a_skill_that_changes_in_a_conversation_is_told_of_once_as_not_accepted() {
+    let world = World::new();
+    world.write("config.toml", "");
+    fs::create_dir_all(world.path("here")).unwrap();
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
+    skill(&world, "here/skills/paint", "");
+    skill(&world, "here/skills/sing", "");
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let told = |arguments: &[&str]| told_at(&world, "here", arguments);
+    assert!(!told(&[]).0.contains("not accepted as"));
+    skill(&world, "here/skills/paint", "license: other\n");
+    let (second, notices) = told(&[]);
+    let said = "These skills of the list are not accepted as their files are: skills/paint/SKILL.md. Do not";
+    assert!(second.contains("- paint (skills/paint/SKILL.md)"), "{second}");
+    assert_eq!(second.matches(said).count(), 1, "{second}");
+    let stays = "skills/paint/SKILL.md stays in the list of this conversation: the model is told that";
+    assert!(notices.contains("since you trusted") && notices.contains(stays), "{notices}");
+    let (third, notices) = told(&[]);
+    assert_eq!(third.matches(said).count(), 1, "{third}");
+    assert!(!notices.contains(stays), "{notices}");
+    skill(&world, "here/skills/paint", "");
+    assert!(told(&[]).0.contains("All skills of the list are accepted again."));
+    let (anew, notices) = told(&["--new"]);
+    assert!(!anew.contains("accepted again") && !notices.contains("stays"), "{anew} {notices}");
+}
