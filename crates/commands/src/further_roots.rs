@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sandbox::{RootAccess, WallRoot, Walls, git_folders_serving};
 use text::terminal::one_line;
-use workspace::discovery::{DiscoveryContext, check_writable_root};
+use workspace::discovery::{DiscoveryContext, DiscoveryStop, check_writable_root};
 use workspace::{FurtherRoot, canonical};
 
 use crate::args::allow::AllowedFolder;
@@ -41,15 +41,20 @@ pub fn further_roots(
         if let Some(kernel) = OF_THE_KERNEL.iter().find(|kernel| path.starts_with(kernel)) {
             return refused(format!("{kernel} is closed to tools"), "name a folder of files");
         }
-        if let Err(error) = check_writable_root(&path, surroundings) {
-            let hint = "name the folder in it that is needed";
-            return refused(
-                format!(
-                    "no folder is opened that is, holds or lies in your home folder or Drawloom's, or `/`: {}",
-                    error.stop
-                ),
-                hint,
-            );
+        match check_writable_root(&path, surroundings).map_err(|error| error.stop) {
+            Ok(()) => {}
+            Err(DiscoveryStop::OwnersSkills) if *access == RootAccess::ReadOnly => {}
+            Err(stop @ DiscoveryStop::OwnersSkills) => {
+                return refused(stop.to_string(), "leave out `:rw`, or name ~/.agents");
+            }
+            Err(stop) => {
+                return refused(
+                    format!(
+                        "no folder is opened that is, holds or lies in your home folder or Drawloom's, or `/`: {stop}"
+                    ),
+                    "name the folder in it that is needed",
+                );
+            }
         }
         let others = roots.iter().map(|root| (root.path.as_path(), "of another --allow"));
         for (other, whose) in

@@ -62,6 +62,11 @@ pub enum DiscoveryStop {
     /// Drawloom's home or something in it, other than `<home>/workspace`.
     #[error("it belongs to Drawloom's home")]
     InsideHome,
+    /// `~/.agents/skills` or something in it, of which every workspace is told.
+    #[error(
+        "it holds skills of yours, of which every workspace is told: in ~/.agents they are written where you agree"
+    )]
+    OwnersSkills,
     /// The folder above a git work tree.
     #[error("it is above a git work tree")]
     AboveGit,
@@ -191,7 +196,7 @@ pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Fact
 ///
 /// # Errors
 /// `/`, the user's home, and folders that contain the user's or Drawloom's home; also folders in
-/// Drawloom's home, where only `<home>/workspace` is one.
+/// Drawloom's home, where only `<home>/workspace` is one, and in `~/.agents/skills`.
 pub fn check_writable_root(folder: &Path, surroundings: &DiscoveryContext) -> Result<(), RootRefused> {
     match never(folder, surroundings) {
         Some(stop) => Err(RootRefused { folder: folder.to_path_buf(), stop }),
@@ -221,6 +226,9 @@ fn never(folder: &Path, surroundings: &DiscoveryContext) -> Option<DiscoveryStop
         Some(DiscoveryStop::ContainsHome)
     } else if user_home.as_ref().is_some_and(|user_home| user_home.starts_with(folder)) {
         Some(DiscoveryStop::UserHome)
+    } else if user_home.as_ref().is_some_and(|user_home| folder.starts_with(user_home.join(".agents/skills")))
+    {
+        Some(DiscoveryStop::OwnersSkills)
     } else {
         None
     }

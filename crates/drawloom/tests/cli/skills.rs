@@ -432,3 +432,25 @@ fn a_skill_that_changes_in_a_conversation_is_told_of_once_as_not_accepted() {
     let (anew, notices) = told(&["--new"]);
     assert!(!anew.contains("accepted again") && !notices.contains("stays"), "{anew} {notices}");
 }
+
+/// What is written there is told of in every workspace, so that no tool does it without a question.
+#[test]
+fn the_owners_folder_of_skills_is_opened_for_reading_only() {
+    let world = world();
+    let (skills, project) = (text(&world.path("user/.agents/skills")), text(&world.path("project")));
+    let echo = ["--model", "script:echo"];
+    let chat = |arguments: &[&str]| world.json(&[&echo, arguments, &["-m", "Hi"]].concat());
+    for folder in [skills.clone(), format!("{skills}/dance")] {
+        let (code, answer) = chat(&["--workspace", &folder, "chat"]);
+        assert_eq!(answer["error"]["code"], "bad_workspace", "{code:?} {answer}");
+        let (code, answer) = chat(&["--workspace", &project, "chat", "--allow", &format!("{folder}:rw")]);
+        assert_eq!(code, Some(2), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("skills of yours"), "{answer}");
+        let (code, answer) = chat(&["--workspace", &project, "chat", "--allow", &folder]);
+        assert_eq!(code, Some(0), "{answer}");
+    }
+    // From above it is protected by its name.
+    let agents = text(&world.path("user/.agents"));
+    let (code, answer) = chat(&["--workspace", &project, "chat", "--allow", &format!("{agents}:rw")]);
+    assert_eq!(code, Some(0), "{answer}");
+}

@@ -165,7 +165,17 @@ fn s4_homes_and_what_contains_them_are_refused_as_writable_roots() {
     assert_eq!(refused("/home"), Err(DiscoveryStop::ContainsHome));
     assert_eq!(refused("/home/us/.drawloom"), Err(DiscoveryStop::InsideHome));
     assert_eq!(refused("/home/us/.drawloom/run"), Err(DiscoveryStop::InsideHome));
-    for fine in ["/home/us/w", "/home/us/.drawloom/workspace", "/home/us/.drawloom-notes", "/srv/w", "/tmp"] {
+    for skills in ["/home/us/.agents/skills", "/home/us/.agents/skills/weave"] {
+        assert_eq!(refused(skills), Err(DiscoveryStop::OwnersSkills));
+    }
+    for fine in [
+        "/home/us/w",
+        "/home/us/.agents",
+        "/home/us/.drawloom/workspace",
+        "/home/us/.drawloom-notes",
+        "/srv/w",
+        "/tmp",
+    ] {
         assert_eq!(refused(fine), Ok(()), "{fine}");
     }
     let apart = DiscoveryContext { home: "/data/home".into(), ..us() };
