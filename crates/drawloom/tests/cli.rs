@@ -111,6 +111,8 @@ mod headless_faults;
 mod hooks;
 #[path = "cli/hooks_of_approved_calls.rs"]
 mod hooks_of_approved_calls;
+#[path = "cli/hooks_that_guard.rs"]
+mod hooks_that_guard;
 #[path = "cli/illustrations.rs"]
 mod illustrations;
 #[path = "cli/keeping.rs"]

@@ -48,6 +48,8 @@ pub struct CallFacts {
     /// beside the network of its entry.
     pub command: Option<CommandFacts>,
     pub mark: Option<CallMark>,
+    /// Whether what lies below its paths is found or read, too. Rules decide on that one by one, where it is read.
+    pub looks_below: bool,
 }
 
 /// Server of an MCP tool.

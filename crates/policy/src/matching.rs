@@ -161,6 +161,21 @@ impl<'a> CallView<'a> {
         self.line.as_ref().map_or(Match::No, |line| exec_match::hits_beside(words, more, line))
     }
 
+    /// Whether a pattern may mean what lies below a path that a call looks through.
+    fn hits_below(&self, pattern: &Pattern, item: Item<'_>) -> bool {
+        let (is_about, limit) = match pattern {
+            Pattern::Tool { server, name, limit } => (self.is_named(server.as_deref(), name), limit),
+            Pattern::Effect { effect, limit } => (self.is_of(item, *effect), limit),
+            Pattern::Exec { .. } => return false,
+        };
+        match (limit, item) {
+            (Some(Limit::Path(glob)), Item::Path(folder)) => {
+                is_about && self.call.looks_below && glob.may_hit_below(folder)
+            }
+            _ => false,
+        }
+    }
+
     fn hits_limit(&self, limit: Option<&Limit>, item: Item<'_>) -> Match {
         let yes = |is: bool| if is { Match::Yes } else { Match::No };
         match (limit, item) {
@@ -258,7 +273,9 @@ impl<'a> CallView<'a> {
 /// Whether one of some patterns means a part of a call, or may.
 pub fn may_mean(patterns: &[Pattern], call: &CallFacts) -> bool {
     let view = CallView::new(call);
-    let is_meant = |item| patterns.iter().any(|pattern| view.hits(pattern, item) != Match::No);
+    let is_meant = |item| {
+        patterns.iter().any(|pattern| view.hits(pattern, item) != Match::No || view.hits_below(pattern, item))
+    };
     view.items().into_iter().any(is_meant)
 }
 

@@ -1,6 +1,7 @@
 //! Patterns of rules: which calls, or which parts of a call, a rule is about.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
@@ -28,6 +29,9 @@ pub enum Limit {
     Host(String),
 }
 
+/// Characters that may stand for others in a glob, or quote them.
+const WILDCARDS: [char; 6] = ['*', '?', '[', ']', '{', '\\'];
+
 /// Glob over paths below the workspace, or over absolute ones, which are those below a further root; `*` stays within a
 /// folder, `**` does not.
 #[derive(Clone, Debug)]
@@ -54,7 +58,7 @@ impl PathGlob {
     }
 
     /// Whether it means absolute paths and no others.
-    fn is_absolute(&self) -> bool {
+    pub fn is_absolute(&self) -> bool {
         let choices = self.text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
         choices.unwrap_or(&self.text).split(',').all(|choice| choice.starts_with('/'))
     }
@@ -64,6 +68,25 @@ impl PathGlob {
     pub(crate) fn hits(&self, path: &PathUse) -> bool {
         let named = path.named();
         named.ancestors().chain(path.path.as_path().ancestors()).any(|path| self.folded.is_match(path))
+    }
+
+    /// Whether something below a folder may be meant: the folder and the glob's names before its first wildcard lie on one
+    /// way.
+    pub(crate) fn may_hit_below(&self, folder: &PathUse) -> bool {
+        let is_absolute = self.is_absolute();
+        let folder = if is_absolute { folder.named() } else { folder.path.as_path().to_owned() };
+        if folder.is_absolute() != is_absolute {
+            return false;
+        }
+        let lower = |path: &Path| PathBuf::from(path.to_string_lossy().to_lowercase());
+        let (folder, plain) = (lower(&folder), lower(&self.plain_beginning()));
+        folder.starts_with(&plain) || plain.starts_with(&folder)
+    }
+
+    /// The names before its first wildcard.
+    pub fn plain_beginning(&self) -> PathBuf {
+        let names = Path::new(&self.text).components();
+        names.take_while(|name| !name.as_os_str().to_string_lossy().contains(WILDCARDS)).collect()
     }
 
     pub fn as_str(&self) -> &str {

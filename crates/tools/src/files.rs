@@ -58,6 +58,11 @@ pub(crate) fn named(tool: &str, arguments: &Value) -> Vec<String> {
     ["path", "from", "to"].into_iter().filter_map(text).map(str::to_owned).chain(of_patch).collect()
 }
 
+/// Whether a tool finds or reads what lies below the folder it is given.
+pub(crate) fn looks_below(tool: &str) -> bool {
+    ["glob", "grep", "list"].contains(&tool)
+}
+
 /// The root of a path that was given, and the path below it.
 fn place<'s>(scope: &'s ToolScope, path: &str) -> Result<RootedPath<'s>, String> {
     scope.roots.place(path).map_err(|error| format!("{path:?}: {error}"))

@@ -4,7 +4,7 @@
 //! A hook before calls is for safety: whatever goes wrong with it denies the call.
 
 use loom::Trust;
-use policy::{CallFacts, Pattern};
+use policy::{CallFacts, PathUse, Pattern};
 use sandbox::{Ending, Level};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,8 +68,11 @@ pub(crate) struct HookedCall<'c> {
 impl HookedCall<'_> {
     /// The call as the JSON of an event.
     fn told(&self) -> Map<String, Value> {
-        let paths: Vec<String> =
-            self.facts.paths.iter().map(|path| path.named().display().to_string()).collect();
+        let named = |path: &PathUse| match path.named() {
+            top if top.as_os_str().is_empty() => ".".to_owned(),
+            path => path.display().to_string(),
+        };
+        let paths: Vec<String> = self.facts.paths.iter().map(named).collect();
         let told =
             [("tool", json!(self.tool)), ("arguments", self.arguments.clone()), ("paths", json!(paths))];
         told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

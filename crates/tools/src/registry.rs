@@ -22,7 +22,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
-use crate::hooks::{Hook, HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
+use crate::hooks::{HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
 use crate::plan;
 use crate::search;
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
@@ -249,7 +249,7 @@ impl CheckedCall {
 
     /// Whether it changes nothing, so that it may run beside others. Hooks may change whatever they like.
     pub fn only_reads(&self) -> bool {
-        self.reads() && !self.scope.hooks.iter().any(Hook::sees_calls)
+        self.reads() && !self.scope.has_call_hooks()
     }
 
     /// Whether it changes nothing itself.
@@ -300,7 +300,13 @@ impl CheckedCall {
         let tool = if has_line { EXEC.to_owned() } else { self.tool.spec.name.clone() };
         let target = self.tool.target(&self.scope, &self.arguments).unwrap_or_default();
         let NetworkTarget { host, mark } = target;
-        CallFacts { tool, effects, paths, command, host, mark, ..CallFacts::default() }
+        let looks_below = files::looks_below(&self.tool.spec.name) && !self.names_files_alone(&paths);
+        CallFacts { tool, effects, paths, command, host, mark, looks_below, ..CallFacts::default() }
+    }
+
+    fn names_files_alone(&self, paths: &[PathUse]) -> bool {
+        let workspace = self.scope.roots.place(".").map(|place| place.root.path());
+        workspace.is_ok_and(|workspace| paths.iter().all(|path| workspace.join(path.named()).is_file()))
     }
 
     /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its
@@ -366,7 +372,7 @@ impl CheckedCall {
                 changes.finish();
                 output
             };
-            if !self.scope.hooks.iter().any(Hook::sees_calls) {
+            if !self.scope.has_call_hooks() {
                 return run();
             }
             let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);

@@ -72,6 +72,11 @@ impl ToolScope {
         path_uses::judge_places(&self.roots, paths);
     }
 
+    /// Whether hooks see calls.
+    pub(crate) fn has_call_hooks(&self) -> bool {
+        self.hooks.iter().any(Hook::sees_calls)
+    }
+
     /// Refuses what is read of a file on the way, which no decision on the call named.
     pub(crate) fn require_read(&self, root: &Root, path: &RelativePath) -> Result<(), String> {
         // Without rules everything beneath the roots is read.
@@ -254,8 +259,9 @@ impl Tool {
         run: fn(&CallScope<'_>, &A) -> Result<String, String>,
     ) -> Self {
         let paths = |scope: &ToolScope, arguments: &Value| {
-            let path = arguments.get("path").and_then(Value::as_str);
-            let named = path.and_then(|path| scope.path_use(path, PathAccess::Read));
+            // Those that need none are about the workspace without one.
+            let path = arguments.get("path").and_then(Value::as_str).unwrap_or(".");
+            let named = scope.path_use(path, PathAccess::Read);
             named.map_or_else(Vec::new, |named| path_uses::read_paths(&scope.roots, named))
         };
         Self {

@@ -108,6 +108,7 @@ fn calls() -> impl Strategy<Value = CallFacts> {
             host: host.map(str::to_owned),
             command: command.and_then(|(line, network)| exec(line, network).command),
             mark,
+            looks_below: false,
         })
 }
 

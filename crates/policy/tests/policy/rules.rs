@@ -2,7 +2,7 @@
 
 use drawloom_policy::{
     CallFacts, Decision, Effect, NetworkWish, PathAccess, Pattern, Policy, PolicyError, PolicyRule, Reason,
-    SandboxLevel, SessionFacts, SessionType,
+    SandboxLevel, SessionFacts, SessionType, may_mean,
 };
 
 use crate::support::{CHAT, JOB, call, configured, exec, file, online, policy, server};
@@ -306,4 +306,34 @@ fn of_a_command_with_network_the_first_part_that_no_rule_allows_is_named() {
     assert_eq!((open.to_string(), open.uncovered), (open.reason.to_string(), None));
     let allowed = policy(&[cargo, host, "allow exec tail *"]).decide(&online(build), &CHAT);
     assert_eq!((allowed.decision, allowed.uncovered), (Decision::Allow, None));
+}
+
+#[test]
+fn a_call_that_looks_below_a_folder_may_mean_what_lies_there() {
+    let meant = |pattern: &str, tool: &str, path: &str, looks_below| {
+        let call = CallFacts { tool: tool.to_owned(), looks_below, ..file(PathAccess::Read, path) };
+        may_mean(&[pattern.parse().unwrap()], &call)
+    };
+    for (pattern, path) in [
+        ("effect:read path=db/sec/**", "."),
+        ("grep path=db/sec/**", "db"),
+        ("effect:read path=DB/sec/**", "db"),
+        ("effect:read path=db/sec/**", "db/sec"),
+        ("effect:read path=db/*/k", "db/sec"),
+        ("effect:read path=**/*.key", "src"),
+        ("effect:read path={db,src}/**", "db"),
+    ] {
+        assert!(meant(pattern, "grep", path, true), "{pattern} {path}");
+        assert!(!meant(pattern, "grep", path, false), "{pattern} {path}");
+    }
+    for (pattern, path) in [
+        ("effect:read path=db/sec/**", "src"),
+        ("effect:read path=db/sec/**", "db/second"),
+        ("effect:write path=db/**", "."),
+        ("glob path=db/**", "."),
+        ("effect:read path=/data/**", "."),
+        ("effect:net host=example.org", "."),
+    ] {
+        assert!(!meant(pattern, "grep", path, true), "{pattern} {path}");
+    }
 }

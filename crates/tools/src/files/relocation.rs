@@ -50,8 +50,8 @@ struct Relocation<'s> {
     over: Option<FoundFile>,
 }
 
-/// The paths of a folder that a decision on the call needs: all where there are rules, else those that are protected
-/// where they are or where they go.
+/// The paths of a folder that a decision on the call needs: all where there are rules or hooks on calls, else those
+/// that are protected where they are or where they go.
 pub(super) fn paths_used(
     scope: &ToolScope,
     from: &str,
@@ -60,7 +60,7 @@ pub(super) fn paths_used(
 ) -> Vec<PathUse> {
     let Ok(from) = place(scope, from) else { return Vec::new() };
     let to = to.and_then(|to| place(scope, to).ok());
-    let has_rules = !scope.policy.is_empty();
+    let has_rules = scope.has_call_hooks() || !scope.policy.is_empty();
     let counts = |used: &PathUse| {
         has_rules || used.place != PathPlace::WritableRoot || touches(&used.path) != ProtectionMatch::Nothing
     };

@@ -1,0 +1,59 @@
+//! Hooks that keep the agent from paths, and what it tries to get around them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::hooks::{call, hook, made, results};
+use crate::tools::chat;
+use crate::world::World;
+
+const NO: &str = r#"printf '{"deny": "no"}'"#;
+
+/// A world with hooks, whose model has all tools.
+fn world(lines: &[Value], hooks: &str) -> World {
+    let world = crate::hooks::world(lines, "");
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    let tools = r#"["read", "write", "exec", "process", "grep", "glob", "list", "delete", "move", "copy"]"#;
+    let line = config.lines().find(|line| line.starts_with("tools = ")).unwrap().to_owned();
+    world.write("config.toml", &format!("{}{hooks}", config.replace(&line, &format!("tools = {tools}"))));
+    fs::create_dir_all(world.path("project/db/sec")).unwrap();
+    fs::write(world.path("project/db/sec/k"), "TOPSECRET").unwrap();
+    world
+}
+
+fn denied(said: &Value) -> Vec<&str> {
+    said["denied"].as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_guard_of_a_path_sees_calls_on_the_folders_above_it() {
+    let writes = hook("writes", NO, r#"tools = ["effect:write path=db/sec/**"]"#);
+    let reads = hook("reads", NO, r#"tools = ["effect:read path=db/sec/**"]"#);
+    for (hooks, tool, arguments) in [
+        (&writes, "delete", json!({"path": "db"})),
+        (&writes, "move", json!({"from": "db", "to": "other"})),
+        (&reads, "copy", json!({"from": "db", "to": "other"})),
+        (&reads, "grep", json!({"pattern": "TOP"})),
+        (&reads, "grep", json!({"pattern": "TOP", "path": "db"})),
+        (&reads, "glob", json!({"pattern": "**"})),
+        (&reads, "list", json!({"path": "db/sec"})),
+    ] {
+        let world = world(&made(&json!([call(tool, &arguments)])), hooks);
+        let (code, said) = chat(&world, "Do it.");
+        assert_eq!((code, denied(&said)), (Some(0), vec![tool]), "{arguments}: {said}");
+        assert!(world.path("project/db/sec/k").exists() && !world.path("project/other").exists());
+    }
+    // Controls: what lies beside it is none of its business.
+    let beside = json!([
+        call("grep", &json!({"pattern": "weave", "path": "src"})),
+        call("grep", &json!({"pattern": "weave", "path": "src/main.rs"})),
+        call("copy", &json!({"from": "src", "to": "db/src"})),
+        call("delete", &json!({"path": "src"})),
+    ]);
+    let world = world(&made(&beside), &format!("{writes}{reads}"));
+    let (code, said) = chat(&world, "Do it.");
+    assert_eq!((code, denied(&said).len()), (Some(0), 0), "{said}");
+    assert!(results(&world, "grep").iter().all(|found| found.contains("weave")));
+    assert!(world.path("project/db/src/main.rs").exists() && !world.path("project/src").exists());
+}
