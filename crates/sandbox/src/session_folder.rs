@@ -20,14 +20,17 @@ const PREFIX: &str = "session-";
 const BATCH: usize = 4096;
 
 #[derive(Debug)]
-pub(crate) struct SessionFolder {
+pub struct SessionFolder {
     path: PathBuf,
     _lock: File,
 }
 
 impl SessionFolder {
     /// Makes a folder in another one, and removes those of sessions that are over.
-    pub(crate) fn make(place: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make(place: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(place)?;
         Self::sweep(place);
         for attempt in 0..100 {
@@ -57,7 +60,7 @@ impl SessionFolder {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

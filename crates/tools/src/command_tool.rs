@@ -91,6 +91,7 @@ impl CommandTool {
             network: &self.network,
             seconds: self.seconds,
             only_looks: call.plan_mode || !self.writes,
+            has_own_folders: false,
             is_told_outside: false,
         };
         let ran = program.run((call, commands), &format!("{arguments}\n"))?;

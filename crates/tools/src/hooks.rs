@@ -302,6 +302,7 @@ fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) ->
         seconds: hook.seconds,
         only_looks: call.plan_mode,
         // Without walls it has the network of the machine.
+        has_own_folders: true,
         is_told_outside: is_told_outside || commands.session.level() == Level::None,
     };
     program.run((call, commands), input)

@@ -1,9 +1,10 @@
 //! Lines that a configuration names, run at the top of the workspace in the walls of `exec`, with a text that they read.
 
 use std::time::Duration;
+use std::{fs, io};
 
 use model::Cancel;
-use sandbox::{CommandLine, Level, Outcome, Run, SandboxError, Session};
+use sandbox::{CommandLine, Level, Outcome, Run, SandboxError, Session, SessionFolder, Walls};
 
 use crate::exec::{self, ChangedFiles, CommandNetwork, CommandScope, NetworkRequest, recording_beside};
 use crate::tool::CallScope;
@@ -22,6 +23,8 @@ pub(crate) struct Program<'p> {
     pub(crate) only_looks: bool,
     /// Whether what it is given holds something from outside that the request of its call did not.
     pub(crate) is_told_outside: bool,
+    /// Whether it has a `HOME` and a `/tmp` of its own, empty ones: what commands leave in theirs does not steer it.
+    pub(crate) has_own_folders: bool,
 }
 
 /// What came of a line.
@@ -50,6 +53,7 @@ impl Program<'_> {
         if self.only_looks {
             walls.close_for_writing();
         }
+        let _own = self.has_own_folders.then(|| own_folders(&mut walls)).transpose()?;
         let network = self.network.open(&commands.session, &commands.egress, &mut walls)?;
         let run = Run {
             walls,
@@ -79,6 +83,16 @@ impl Program<'_> {
         network.correct(&mut outcome);
         Ok(RanProgram { outcome, network, changed: Some(changed) })
     }
+}
+
+/// Has `HOME` and `/tmp` be empty folders, for as long as what is returned is kept.
+fn own_folders(walls: &mut Walls) -> Result<SessionFolder, String> {
+    let failed = |error: io::Error| format!("there is no place for its home: {error}");
+    let folder = SessionFolder::make(&walls.home.with_file_name("tmp")).map_err(failed)?;
+    let [home, temp] = ["home", "tmp"].map(|name| folder.path().join(name));
+    [&home, &temp].into_iter().try_for_each(fs::create_dir).map_err(failed)?;
+    (walls.home, walls.temp) = (home, Some(temp));
+    Ok(folder)
 }
 
 /// Runs a command that reads this, until it ends. It blocks.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{call, hook, made, results};
 use crate::tools::chat;
-use crate::world::World;
+use crate::world::{World, text};
 
 const NO: &str = r#"printf '{"deny": "no"}'"#;
 
@@ -56,4 +56,28 @@ fn a_guard_of_a_path_sees_calls_on_the_folders_above_it() {
     assert_eq!((code, denied(&said).len()), (Some(0), 0), "{said}");
     assert!(results(&world, "grep").iter().all(|found| found.contains("weave")));
     assert!(world.path("project/db/src/main.rs").exists() && !world.path("project/src").exists());
+}
+
+#[test]
+fn what_commands_leave_in_their_home_and_tmp_no_hook_finds() {
+    let guard = r#"if test -e ~/mark || test -e /tmp/mark; then printf '{"deny": "marked"}'; fi; touch ~/mark /tmp/mark"#;
+    let tried = json!([
+        call("write", &json!({"path": "a", "content": "x"})),
+        call("exec", &json!({"command": "ls ~/mark /tmp/mark; touch ~/mark /tmp/mark"})),
+        call("write", &json!({"path": "b", "content": "x"})),
+    ]);
+    let world = world(&made(&tried), &hook("guard", guard, r#"tools = ["write"]"#));
+    for plan in [false, true] {
+        let project = text(&world.path("project"));
+        let plan = plan.then_some("--plan");
+        let arguments = ["--workspace", &project, "chat", "-m", "Do it."].into_iter().chain(plan);
+        let (code, said) = world.json(&arguments.collect::<Vec<_>>());
+        assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
+        let why = said["denied"].to_string() + &results(&world, "write").concat();
+        assert!(!why.contains("marked") && !why.contains("failed"), "{why}");
+    }
+    assert!(world.path("project/a").exists() && world.path("project/b").exists());
+    assert!(results(&world, "exec")[0].contains("cannot access '/tmp/mark'"), "nor do these find its own");
+    let own = world.home().join("sandbox/tmp");
+    assert!(own.read_dir().unwrap().next().is_none(), "a hook's folders go with it");
 }
