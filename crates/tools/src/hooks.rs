@@ -53,8 +53,8 @@ impl Hook {
     }
 
     /// Whether it is run on an event of this call.
-    fn is_about(&self, event: HookEvent, call: &CallFacts) -> bool {
-        self.on.contains(&event) && (self.tools.is_empty() || policy::may_mean(&self.tools, call))
+    fn is_about(&self, event: HookEvent, call: &HookedCall<'_>) -> bool {
+        self.on.contains(&event) && (self.tools.is_empty() || call.may_be_of(&self.tools))
     }
 }
 
@@ -66,6 +66,12 @@ pub(crate) struct HookedCall<'c> {
 }
 
 impl HookedCall<'_> {
+    /// Whether patterns may mean it, as what it is judged as or by the name of its tool.
+    fn may_be_of(&self, patterns: &[Pattern]) -> bool {
+        let as_named = || CallFacts { tool: self.tool.to_owned(), ..self.facts.clone() };
+        policy::may_mean(patterns, &self.facts) || policy::may_mean(patterns, &as_named())
+    }
+
     /// The call as the JSON of an event.
     fn told(&self) -> Map<String, Value> {
         let named = |path: &PathUse| match path.named() {
@@ -128,7 +134,7 @@ pub(crate) fn hooked(
     hooked: &HookedCall<'_>,
     run: impl FnOnce() -> ToolOutput,
 ) -> ToolOutput {
-    let of = |event| call.scope.hooks.iter().filter(move |hook| hook.is_about(event, &hooked.facts));
+    let of = |event| call.scope.hooks.iter().filter(move |hook| hook.is_about(event, hooked));
     let mut telling = HookTelling::default();
     for hook in of(HookEvent::BeforeCall) {
         let answer = answer_of(hook, call, (HookEvent::BeforeCall, hooked.told()), false);

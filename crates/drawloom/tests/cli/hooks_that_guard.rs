@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::hooks::{call, hook, made, results};
-use crate::tools::chat;
+use crate::tools::{calls, chat};
 use crate::world::{World, text};
 
 const NO: &str = r#"printf '{"deny": "no"}'"#;
@@ -80,4 +80,19 @@ fn what_commands_leave_in_their_home_and_tmp_no_hook_finds() {
     assert!(results(&world, "exec")[0].contains("cannot access '/tmp/mark'"), "nor do these find its own");
     let own = world.home().join("sandbox/tmp");
     assert!(own.read_dir().unwrap().next().is_none(), "a hook's folders go with it");
+}
+
+#[test]
+fn a_guard_of_the_tool_that_steers_processes_sees_what_it_writes_to_them() {
+    let lines = [
+        calls(&json!([call("exec", &json!({"command": "sh", "background": true}))])),
+        calls(&json!([call("process", &json!({"process": 1, "input": "echo p > pw\n"}))])),
+        json!({"text": "Done."}),
+    ];
+    for (pattern, expected) in [("process", vec!["process"]), ("exec echo *", vec!["process"])] {
+        let world = world(&lines, &hook("guard", NO, &format!("tools = [\"{pattern}\"]")));
+        let (code, said) = chat(&world, "Do it.");
+        assert_eq!((code, denied(&said)), (Some(0), expected), "{said}");
+        assert!(!world.path("project/pw").exists());
+    }
 }
