@@ -1,11 +1,14 @@
 //! `[hooks.NAME]`: commands of the owner that see what happens in a session.
 
-use policy::Pattern;
+use std::path::{Path, PathBuf};
+
+use policy::{Effect, Limit, Pattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tools::{Hook, HookEvent};
 
 use crate::app::nearest;
+use crate::chat::tools::reaches_no_host;
 
 /// A command of yours that sees what happens in a session and may answer it. It reads the event as JSON from standard input
 /// and prints its answer as JSON, in the sandbox that `exec` has, without network.
@@ -33,11 +36,11 @@ impl Default for ConfiguredHook {
 }
 
 impl ConfiguredHook {
-    /// The hook of this name, where there are tools of these names.
+    /// The hook of this name, where there are tools of these names; in a workspace, if one is given.
     ///
     /// # Errors
     /// What is wrong with it, by its key.
-    pub fn read(&self, name: &str, tools: &[String]) -> Result<Hook, String> {
+    pub fn read(&self, name: &str, tools: &[String], workspace: Option<&Path>) -> Result<Hook, String> {
         let line = self.command.clone().filter(|line| !line.trim().is_empty());
         let line = line.ok_or_else(|| format!("hooks.{name}.command is missing"))?;
         if self.on.is_empty() {
@@ -69,6 +72,9 @@ impl ConfiguredHook {
             let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
             return Err(format!("hooks.{name}.tools: there is no such tool as {tool}{meant}"));
         }
+        if let Some(why) = self.tools.iter().find_map(|pattern| never_met(pattern, workspace)) {
+            return Err(format!("hooks.{name}.tools: {why}"));
+        }
         Ok(Hook {
             name: name.to_owned(),
             line,
@@ -77,4 +83,32 @@ impl ConfiguredHook {
             seconds: self.timeout,
         })
     }
+}
+
+/// Why no call is what a pattern says, if so.
+fn never_met(pattern: &Pattern, workspace: Option<&Path>) -> Option<String> {
+    let why = match (pattern.limit()?, pattern) {
+        (Limit::Host(_), Pattern::Tool { name, .. }) if reaches_no_host(name) => {
+            format!("{name} reaches no host")
+        }
+        (Limit::Host(_), Pattern::Effect { effect: Effect::Read | Effect::Write | Effect::Exec, .. }) => {
+            "hosts go with effect:net and effect:message".to_owned()
+        }
+        (Limit::Path(glob), _) if glob.is_absolute() => {
+            let plain = glob.plain_beginning();
+            let top: PathBuf = plain.components().take(2).collect();
+            let below = workspace.and_then(|workspace| Path::new(glob.as_str()).strip_prefix(workspace).ok());
+            match below {
+                Some(below) => {
+                    format!("write paths of the workspace without it, as path={}", below.display())
+                }
+                None if plain.is_absolute() && !top.exists() => {
+                    format!("there is no {}, and paths of the workspace begin without /", top.display())
+                }
+                None => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(format!("no call is meant by {pattern}: {why}"))
 }

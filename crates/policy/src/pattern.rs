@@ -130,6 +130,16 @@ impl From<Pattern> for String {
     }
 }
 
+impl Pattern {
+    /// What narrows it.
+    pub fn limit(&self) -> Option<&Limit> {
+        match self {
+            Self::Tool { limit, .. } | Self::Effect { limit, .. } => limit.as_ref(),
+            Self::Exec { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -322,6 +322,11 @@ pub(crate) fn names<'s>(configured: impl Iterator<Item = &'s String>) -> Vec<Str
     names
 }
 
+/// Whether a tool is one of those that need no configuration, and no call of it reaches a host.
+pub(crate) fn reaches_no_host(tool: &str) -> bool {
+    built_in().iter().any(|name| name == tool) && tool != "exec" && !WEB_TOOLS.contains(&tool)
+}
+
 /// The names of the tools that need no configuration, sorted.
 fn built_in() -> Vec<String> {
     let further = conversation_tools::NAMES.into_iter().chain(loom_tools::all_names()).chain(WEB_TOOLS);
@@ -408,8 +413,9 @@ pub(crate) fn scope(
 /// One of them cannot be read.
 fn hooks(app: &App) -> Result<Vec<Hook>, CommandError> {
     let known = names(app.settings.tools.keys());
+    let workspace = app.workspace.folder.as_deref();
     let read = |(name, hook): (&String, &ConfiguredHook)| {
-        hook.read(name, &known).map_err(|why| wrong_section(&format!("hooks.{name}"), why))
+        hook.read(name, &known, workspace).map_err(|why| wrong_section(&format!("hooks.{name}"), why))
     };
     app.settings.hooks.iter().map(read).collect()
 }

@@ -333,7 +333,7 @@ pub(crate) fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, Comm
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
     let known = commands::tool_names(config.tools.keys());
-    problems.extend(config.hooks.iter().filter_map(|(name, hook)| hook.read(name, &known).err()));
+    problems.extend(config.hooks.iter().filter_map(|(name, hook)| hook.read(name, &known, None).err()));
     problems.extend(idle_rules(&config).into_iter().map(|rule| rule.told));
     problems.extend(caches_problem(&config.exec.caches, home));
     let toolchains = config.exec.toolchains.as_deref().unwrap_or_default();

@@ -96,7 +96,7 @@ fn check_hook(name: &str, key: &str, value: &Value) -> Result<(), String> {
         Pattern::Tool { server: None, name, .. } => Some(name.clone()),
         _ => None,
     });
-    hook.read(name, &named.collect::<Vec<_>>()).map(drop)
+    hook.read(name, &named.collect::<Vec<_>>(), None).map(drop)
 }
 
 /// The value of a key that was written on a command line or in the environment.

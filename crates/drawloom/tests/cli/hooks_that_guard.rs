@@ -96,3 +96,34 @@ fn a_guard_of_the_tool_that_steers_processes_sees_what_it_writes_to_them() {
         assert!(!world.path("project/pw").exists());
     }
 }
+
+#[test]
+fn a_limit_that_no_call_meets_is_refused() {
+    let write = || made(&json!([call("write", &json!({"path": "a", "content": "x"}))]));
+    for (pattern, why) in [
+        ("write host=example.org", "no call is meant by write host=example.org: write reaches no host"),
+        ("effect:write host=a.org", "effect:write host=a.org: hosts go with effect:net and effect:message"),
+        ("write path=/no-such-folder/**", ": there is no /no-such-folder, and paths of the workspace begin"),
+    ] {
+        let world = world(&write(), &hook("guard", NO, &format!("tools = [\"{pattern}\"]")));
+        let checked = world.run(&["config", "check"]);
+        assert!(checked.code == Some(1) && checked.out.contains(why), "{pattern}: {checked:?}");
+        let project = text(&world.path("project"));
+        let refused = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+        assert!(refused.code == Some(2) && !world.path("project/a").exists(), "{pattern}: {refused:?}");
+    }
+    // Which folder is the workspace is known in it alone.
+    let world = world(&write(), "");
+    let project = text(&fs::canonicalize(world.path("project")).unwrap());
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    let guard =
+        |path: &str| hook("guard", NO, &format!("tools = [\"write path={path}\", \"web_fetch host=a.org\"]"));
+    world.write("config.toml", &(config.clone() + &guard(&format!("{project}/db/**"))));
+    assert_eq!(world.run(&["config", "check"]).code, Some(0));
+    let refused = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+    let why = "write paths of the workspace without it, as path=db/**";
+    assert!(refused.code == Some(2) && refused.err.contains(why), "{refused:?}");
+    world.write("config.toml", &(config + &guard("/usr/**")));
+    let taken = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+    assert!(taken.code == Some(0) && world.path("project/a").exists(), "{taken:?}");
+}
