@@ -143,25 +143,37 @@ fn accept(world: &World, name: &str, state: AcceptedState) -> AcceptedChanges {
     AcceptedChanges::begin(&world.path("home/sandbox/tracked"), [(path, state)]).unwrap()
 }
 
-#[test]
-fn what_a_killed_command_put_where_a_tool_took_a_file_away_is_moved_away() {
+/// A command that writes AGENTS.md and is killed, once a tool took that file away, or not. None where it was ended before it
+/// wrote: what its owner removes may be seen first.
+fn killed_after_writing(is_removed: bool) -> Option<World> {
     let line =
         ["touch made", &until("go"), "echo evil > AGENTS.md", "touch wrote", &until("over")].join("; ");
-    for is_removed in [true, false] {
-        let world = World::new(User::Own);
-        let mut first = world.start_beside(&line, Level::Full);
-        wait_for(&world.path("root/made"));
-        if is_removed {
-            let removing = accept(&world, "AGENTS.md", AcceptedState::Absent);
-            fs::remove_file(world.path("root/AGENTS.md")).unwrap();
-            removing.finish().unwrap();
+    let world = World::new(User::Own);
+    let mut first = world.start_beside(&line, Level::Full);
+    wait_for(&world.path("root/made"));
+    if is_removed {
+        let removing = accept(&world, "AGENTS.md", AcceptedState::Absent);
+        fs::remove_file(world.path("root/AGENTS.md")).unwrap();
+        removing.finish().unwrap();
+    }
+    touch(&world, "go");
+    while !world.path("root/wrote").exists() {
+        if first.try_wait().unwrap().is_some() {
+            return None;
         }
-        touch(&world, "go");
-        wait_for(&world.path("root/wrote"));
-        first.kill().unwrap();
-        first.wait().unwrap();
-        let expected = if is_removed { Some("evil\n") } else { Some("ours") };
-        assert_eq!(world.text("root/AGENTS.md").as_deref(), expected, "the control");
+        thread::yield_now();
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let expected = if is_removed { Some("evil\n") } else { Some("ours") };
+    assert_eq!(world.text("root/AGENTS.md").as_deref(), expected, "the control");
+    Some(world)
+}
+
+#[test]
+fn what_a_killed_command_put_where_a_tool_took_a_file_away_is_moved_away() {
+    for is_removed in [true, false] {
+        let world = (0..100).find_map(|_| killed_after_writing(is_removed)).unwrap();
         let next = run(&world, "true", Level::Full);
         let expected = if is_removed { None } else { Some("ours") };
         assert_eq!(world.text("root/AGENTS.md").as_deref(), expected, "{next:?}");
