@@ -117,7 +117,7 @@ impl Prefix {
         Self { texts, ..self.clone() }
     }
 
-    /// Those of some files of skills that its list names.
+    /// Files of skills, of those given, that its list names.
     pub(crate) fn skills_among<'a>(&self, files: &'a [String]) -> Vec<&'a str> {
         let list = self.texts.iter().find(|text| text.kind == Kind::SkillsIndex);
         let is_named = |file: &&String| list.is_some_and(|list| list.text.contains(&format!(" ({file})")));
