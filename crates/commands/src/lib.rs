@@ -16,6 +16,7 @@ mod command_changes;
 mod configured_hook;
 mod contexts;
 mod cost;
+mod custom_commands;
 mod dispatch;
 mod egress_notice;
 pub mod error;

@@ -89,7 +89,12 @@ impl Asker {
 
     /// This asker in a turn whose request held text of this trust.
     pub(crate) fn in_turn(self, trust: Trust, turn: ToolTurn) -> Self {
-        Self { trust: trust.min(self.trust), turn: Some(turn), ..self }
+        Self { turn: Some(turn), ..self.trusted_at_most(trust) }
+    }
+
+    /// This asker for what says no more than a text of this trust.
+    pub(crate) fn trusted_at_most(self, trust: Trust) -> Self {
+        Self { trust: trust.min(self.trust), ..self }
     }
 
     /// A client that only looks, as MCP does.

@@ -5,16 +5,18 @@ mod within_reach;
 
 use std::path::Path;
 
+use loom::Trust;
 use skills::{Catalog, RefusedPlace, Skill};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
+use crate::custom_commands::Expansion;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
 
-pub(crate) use within_reach::SkillsOfSession;
+pub(crate) use within_reach::{SkillsOfSession, outside_texts, refusal, why_outside};
 
 /// `skills`.
 ///
@@ -39,19 +41,61 @@ pub(crate) async fn command(
         }
         SkillsCommand::Show(named) => {
             let found = within_reach::as_judged_now(app, asker).await?.skills;
-            let of_name = || found.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(&named.name));
-            let Some(skill) = of_name().find(|skill| skill.is_eligible()).or_else(|| of_name().next()) else {
-                let near = nearest(found.iter().map(|skill| masked(app, &skill.file.name)), &named.name);
-                let hint = near.map_or_else(
-                    || "`drawloom skills list` names all".to_owned(),
-                    |near| format!("did you mean {near}?"),
-                );
-                return Err(CommandError::not_found("skill", &named.name, hint));
-            };
-            let text = app.runtime.masker.mask_entering(&skill.file.body).text.into_owned();
+            let skill = of_name(app, &found, &named.name)?;
+            let text = text_of(app, skill);
             Ok(CommandOutcome::Skill(SkillTextShown { skill: shown(app, skill), text }))
         }
     }
+}
+
+/// What is said so that a model follows a skill for what this text says, which may be empty.
+///
+/// # Errors
+/// There is no skill of that name, or it is not offered.
+pub(crate) async fn expansion(
+    app: &App,
+    asker: &Asker,
+    name: &str,
+    text: &str,
+) -> Result<Expansion, CommandError> {
+    let found = within_reach::as_judged_now(app, asker).await?.skills;
+    let skill = of_name(app, &found, name)?;
+    let offered = shown(app, skill);
+    if !offered.eligible {
+        let missing =
+            (!offered.missing.is_empty()).then(|| format!("missing {}", offered.missing.join(", ")));
+        let why = offered.why.or(missing).unwrap_or_default();
+        let message = format!("the skill {} is not offered: {why}", offered.name);
+        return Err(CommandError::refused(
+            "skill_not_offered",
+            message,
+            "nothing was sent; `drawloom skills list` says what each needs",
+        ));
+    }
+    let folder = skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default();
+    let body = text_of(app, skill);
+    let said =
+        format!("Follow the skill {} (its folder is {folder}):\n\n{}\n\n{text}", offered.name, body.trim());
+    let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
+    Ok(Expansion { text: said.trim_end().to_owned(), trust })
+}
+
+/// The skill of a name: the one that is offered, else the first.
+fn of_name<'s>(app: &App, skills: &'s [Skill], name: &str) -> Result<&'s Skill, CommandError> {
+    let of_name = || skills.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(name));
+    of_name().find(|skill| skill.is_eligible()).or_else(|| of_name().next()).ok_or_else(|| {
+        let near = nearest(skills.iter().map(|skill| masked(app, &skill.file.name)), name);
+        let hint = near.map_or_else(
+            || "`drawloom skills list` names all".to_owned(),
+            |near| format!("did you mean {near}?"),
+        );
+        CommandError::not_found("skill", name, hint)
+    })
+}
+
+/// The text of a skill behind its frontmatter.
+fn text_of(app: &App, skill: &Skill) -> String {
+    app.runtime.masker.mask_entering(&skill.file.body).text.into_owned()
 }
 
 fn shown(app: &App, skill: &Skill) -> SkillShown {
@@ -74,7 +118,7 @@ fn masked(app: &App, text: &str) -> String {
     app.runtime.masker.mask(text).text.into_owned()
 }
 
-fn path_shown(app: &App, path: &Path) -> String {
+pub(crate) fn path_shown(app: &App, path: &Path) -> String {
     masked(app, &path.to_string_lossy())
 }
 

@@ -13,6 +13,7 @@ mod status;
 mod table;
 
 pub use complete::{Candidates, CompletionNames, complete};
+pub(crate) use input::nearest;
 pub use input::{Input, as_text, parse};
 pub use run::SlashOutcome;
 pub use table::TABLE;
@@ -141,6 +142,12 @@ pub enum SlashCommand {
     },
     /// Lists the tools that the agent may call.
     Tools,
+    /// Says that a skill is to be followed.
+    RunSkill {
+        name: String,
+        /// What it is to be followed for; may be empty.
+        text: String,
+    },
     /// Lists the rules, and what is allowed in the session; `reset` takes that back first.
     Policy {
         reset: bool,
@@ -195,7 +202,7 @@ impl SlashCommand {
             | Self::Policy { reset: false } => true,
             Self::Set { settings } => settings.is_empty(),
             Self::Trust { nodes, .. } => nodes.is_empty(),
-            Self::Switch { .. } | Self::Quit => false,
+            Self::Switch { .. } | Self::RunSkill { .. } | Self::Quit => false,
             other => other.row().right == Right::Read,
         }
     }
@@ -245,10 +252,13 @@ pub enum Section {
     Looking,
     Settings,
     Session,
+    /// Commands that the owner wrote.
+    Own,
 }
 
 impl Section {
-    pub const ALL: [Self; 5] = [Self::Saying, Self::Moving, Self::Looking, Self::Settings, Self::Session];
+    pub const ALL: [Self; 6] =
+        [Self::Saying, Self::Moving, Self::Looking, Self::Settings, Self::Session, Self::Own];
 
     /// The word by which `/help` shows it alone.
     pub const fn word(self) -> &'static str {
@@ -258,6 +268,7 @@ impl Section {
             Self::Looking => "looking",
             Self::Settings => "settings",
             Self::Session => "session",
+            Self::Own => "own",
         }
     }
 
@@ -268,6 +279,7 @@ impl Section {
             Self::Looking => "Looking",
             Self::Settings => "Settings",
             Self::Session => "The session",
+            Self::Own => "Your own",
         }
     }
 }

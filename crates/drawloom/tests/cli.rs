@@ -52,6 +52,8 @@ mod conversation;
 mod conversation_tools;
 #[path = "cli/counting.rs"]
 mod counting;
+#[path = "cli/custom_commands.rs"]
+mod custom_commands;
 #[path = "cli/damaged_settings.rs"]
 mod damaged_settings;
 #[path = "cli/dangling_store.rs"]

@@ -11,6 +11,7 @@ use super::Conversation;
 use super::conversation::{fork_name, place};
 use super::sessions::{forks_of, no_session, session_name, taken};
 use crate::app::App;
+use crate::custom_commands::CustomCommands;
 use crate::error::CommandError;
 use crate::results::slash::SessionMoved;
 use crate::rights::Asker;
@@ -190,7 +191,9 @@ impl Conversation {
             let forks = app.read(asker, entered.tree, forks_of).await.unwrap_or_default();
             sessions.extend(forks.into_iter().map(|fork| format!("{}:{fork}", entered.name)));
         }
-        CompletionNames { sessions, models }
+        let own = CustomCommands::read(app).await.commands;
+        let commands = own.into_iter().map(|command| command.name).collect();
+        CompletionNames { sessions, models, commands }
     }
 
     async fn went(&self, app: &App, asker: &Asker) -> Result<SessionMoved, CommandError> {

@@ -16,6 +16,7 @@ use store::CallId;
 use super::session_settings::SeenSession;
 use super::{Conversation, position, tools};
 use crate::app::App;
+use crate::custom_commands::{CustomCommands, Expansion};
 use crate::egress_notice;
 use crate::error::CommandError;
 use crate::frontend::Shown;
@@ -92,9 +93,26 @@ impl Conversation {
                 Ok(SlashOutcome::Turn)
             }
             Input::Command(command) => app.slash(asker, self, command).await,
-            Input::Unknown { name, nearest } => Err(Input::refused(&name, nearest)),
+            Input::Unknown { name, arguments } => {
+                let custom = CustomCommands::read(app).await;
+                let command = custom.require(&name)?;
+                App::require(asker, "chat", Right::Act)?;
+                let expansion = command.expand(&app.typed(&arguments)?)?;
+                self.say_expansion(app, asker, expansion).await
+            }
             Input::Misused { name, arguments, why } => Err(Input::misused(name, arguments, why)),
         }
+    }
+
+    /// Says what comes of a command.
+    pub(crate) async fn say_expansion(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        Expansion { text, trust }: Expansion,
+    ) -> Result<SlashOutcome, CommandError> {
+        self.say(app, &asker.clone().trusted_at_most(trust), text).await?;
+        Ok(SlashOutcome::Turn)
     }
 
     /// Says something: text, whatever it looks like. A session that another process holds is spoken to through it.

@@ -11,6 +11,7 @@ use agent::session::{FollowUp, Handle, SessionOperation};
 
 use super::Conversation;
 use crate::app::App;
+use crate::custom_commands::CustomCommands;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
@@ -68,7 +69,10 @@ impl Steering {
                 return Ok(if sent { SteeringOutcome::Joins(text) } else { self.waits(line) });
             }
             Input::Command(command) => command,
-            Input::Unknown { name, nearest } => return Err(Input::refused(&name, nearest)),
+            Input::Unknown { name, .. } => {
+                CustomCommands::read(app).await.require(&name)?;
+                return Ok(self.waits(line));
+            }
             Input::Misused { name, arguments, why } => return Err(Input::misused(name, arguments, why)),
         };
         let row = command.row();

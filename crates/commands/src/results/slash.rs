@@ -25,16 +25,16 @@ pub struct Help {
 }
 
 /// A command, as help shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HelpLine {
     /// Name of the command, without the slash.
-    pub name: &'static str,
-    pub arguments: &'static str,
+    pub name: String,
+    pub arguments: String,
     pub section: Section,
     /// The right it needs.
     pub right: Right,
     /// What it does.
-    pub help: &'static str,
+    pub help: String,
 }
 
 /// `/model`.

@@ -95,11 +95,7 @@ async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Ca
     if unjudged.is_empty() {
         return found;
     }
-    let outside = app.runtime.store.outside_files(&Principal::Owner, unjudged.clone()).await;
-    let outside = outside.unwrap_or_else(|error| {
-        tracing::warn!(%error, "where skills come from is not known");
-        unjudged.clone()
-    });
+    let outside = outside(app, &unjudged).await;
     if outside.is_empty() {
         return found;
     }
@@ -108,14 +104,34 @@ async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Ca
             return refusal(app, workspace, accepted, text);
         }
         let is_outside = outside.contains(&text.digest) || !unjudged.contains(&text.digest);
-        let path = quoted(&text.path.to_string_lossy());
-        let why = || {
-            format!(
-                "it was written in sight of text from outside; read it, and `workspace accept {path}` counts it as yours"
-            )
-        };
-        is_outside.then(why).or_else(|| refusal(app, workspace, accepted, text))
+        is_outside.then(|| why_outside(text)).or_else(|| refusal(app, workspace, accepted, text))
     })
+}
+
+/// Digests of the texts among some that are known to come from outside, and that the owner was not shown.
+pub(crate) async fn outside_texts(app: &App, accepted: &Accepted, texts: &[SkillText<'_>]) -> Vec<Digest> {
+    let unjudged = texts.iter().filter(|text| !was_shown(accepted, **text)).map(|text| text.digest);
+    outside(app, &unjudged.collect::<Vec<_>>()).await
+}
+
+/// Digests among some that are known to come from outside; all, where that cannot be said.
+async fn outside(app: &App, digests: &[Digest]) -> Vec<Digest> {
+    if digests.is_empty() {
+        return Vec::new();
+    }
+    let outside = app.runtime.store.outside_files(&Principal::Owner, digests.to_vec()).await;
+    outside.unwrap_or_else(|error| {
+        tracing::warn!(%error, "where texts come from is not known");
+        digests.to_vec()
+    })
+}
+
+/// Why a text from outside is not taken.
+pub(crate) fn why_outside(text: SkillText<'_>) -> String {
+    let path = quoted(&text.path.to_string_lossy());
+    format!(
+        "it was written in sight of text from outside; read it, and `workspace accept {path}` counts it as yours"
+    )
 }
 
 /// Skills whose texts are accepted, and the digests of those that may be from outside.
@@ -136,7 +152,12 @@ fn was_shown(accepted: &Accepted, text: SkillText<'_>) -> bool {
 }
 
 /// Why a text is not taken that may be of the workspace.
-fn refusal(app: &App, workspace: Option<&Root>, accepted: &Accepted, text: SkillText<'_>) -> Option<String> {
+pub(crate) fn refusal(
+    app: &App,
+    workspace: Option<&Root>,
+    accepted: &Accepted,
+    text: SkillText<'_>,
+) -> Option<String> {
     let root = workspace.filter(|_| text.is_of_workspace)?;
     if !accepted.takes(text.path, text.digest) {
         let why = "it came or changed since you trusted the workspace; `drawloom workspace trust` accepts it";

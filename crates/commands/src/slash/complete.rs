@@ -22,6 +22,8 @@ pub struct CompletionNames {
     /// Sessions, and forks as `SESSION:FORK`.
     pub sessions: Vec<String>,
     pub models: Vec<String>,
+    /// Commands of the owner's own.
+    pub commands: Vec<String>,
 }
 
 /// What may stand at the end of `line`, which ends at the cursor: texts with the bytes of the line each replaces.
@@ -29,7 +31,8 @@ pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<Strin
     let none = (line.len()..line.len(), Vec::new());
     let Some(typed) = line.strip_prefix('/') else { return none };
     let Some((name, argument)) = typed.split_once(' ') else {
-        return (0..line.len(), beginning(typed, TABLE.iter().map(|row| row.name), "/"));
+        let own = known.commands.iter().map(String::as_str);
+        return (0..line.len(), beginning(typed, TABLE.iter().map(|row| row.name).chain(own), "/"));
     };
     let Some(row) = TABLE.iter().find(|row| row.name == name) else { return none };
     if argument.contains(char::is_whitespace) {
@@ -39,8 +42,9 @@ pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<Strin
         Candidates::None => Vec::new(),
         Candidates::Words(words) => beginning(argument, words.iter().copied(), ""),
         Candidates::Commands => {
-            let sections = Section::ALL.into_iter().map(Section::word);
-            beginning(argument, sections.chain(TABLE.iter().map(|row| row.name)), "")
+            let sections = Section::ALL.into_iter().map(|section| section.word());
+            let own = known.commands.iter().map(String::as_str);
+            beginning(argument, sections.chain(TABLE.iter().map(|row| row.name)).chain(own), "")
         }
         Candidates::Sessions => beginning(argument, known.sessions.iter().map(String::as_str), ""),
         Candidates::Models => beginning(argument, known.models.iter().map(String::as_str), ""),
@@ -61,12 +65,26 @@ mod tests {
         let known = CompletionNames {
             sessions: vec!["main".into(), "main:alt".into(), "plans".into()],
             models: vec!["script:echo".into()],
+            commands: vec!["reword".into()],
         };
         let of = |line| complete(line, &known);
-        assert_eq!(of("/re").1, ["/rename", "/retry", "/regenerate", "/redo", "/reload", "/restore"]);
+        assert_eq!(
+            of("/re").1,
+            ["/rename", "/retry", "/regenerate", "/redo", "/reload", "/restore", "/reword"]
+        );
         assert_eq!(
             of("/s").1,
-            ["/status", "/sessions", "/switch", "/siblings", "/system", "/set", "/search", "/stop"]
+            [
+                "/status",
+                "/sessions",
+                "/switch",
+                "/siblings",
+                "/system",
+                "/set",
+                "/search",
+                "/skills",
+                "/stop"
+            ]
         );
         assert_eq!(of("/switch m"), (8..9, vec!["main".to_owned(), "main:alt".to_owned()]));
         assert_eq!(of("/model "), (7..7, vec!["script:echo".to_owned()]));

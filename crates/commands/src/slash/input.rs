@@ -9,12 +9,12 @@ pub enum Input {
     /// A text for the model.
     Say(String),
     Command(SlashCommand),
-    /// No command, though it looks like one. Nothing is sent.
+    /// No command of the table, though it looks like one: it may be one of the owner's own. Nothing is sent.
     Unknown {
         /// What was typed behind the slash.
         name: String,
-        /// The command that is nearest to it.
-        nearest: Option<&'static str>,
+        /// What was typed behind the name.
+        arguments: String,
     },
     /// A command whose arguments do not fit.
     Misused {
@@ -38,7 +38,7 @@ pub fn parse(line: &str) -> Input {
         return Input::Say(line.to_owned());
     }
     let Some(row) = TABLE.iter().find(|row| row.name == name) else {
-        return Input::Unknown { name: name.to_owned(), nearest: nearest(name) };
+        return Input::Unknown { name: name.to_owned(), arguments: rest.to_owned() };
     };
     match (row.read)(rest) {
         Ok(command) => Input::Command(command),
@@ -51,18 +51,22 @@ pub fn as_text(text: &str) -> String {
     if text.starts_with('/') { format!("/{text}") } else { text.to_owned() }
 }
 
-/// The command nearest to a name.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    nearest_of(TABLE.iter().map(|row| row.name), name)
+/// The command of the table, or among some others, that is nearest to a name.
+pub(crate) fn nearest<'a>(others: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<&'a str> {
+    nearest_of(TABLE.iter().map(|row| row.name).chain(others), name)
 }
 
 /// The section or command of the help that someone may have meant.
-pub(super) fn nearest_topic(topic: &str) -> Option<&'static str> {
-    nearest_of(Section::ALL.into_iter().map(Section::word).chain(TABLE.iter().map(|row| row.name)), topic)
+pub(super) fn nearest_topic<'a>(
+    others: impl Iterator<Item = &'a str> + Clone,
+    topic: &str,
+) -> Option<&'a str> {
+    let sections = Section::ALL.into_iter().map(|section| section.word());
+    nearest_of(sections.chain(TABLE.iter().map(|row| row.name)).chain(others), topic)
 }
 
 /// The word nearest to a typed one: one that begins so, else the one with the fewest typing errors.
-fn nearest_of(words: impl Iterator<Item = &'static str> + Clone, typed: &str) -> Option<&'static str> {
+fn nearest_of<'a>(words: impl Iterator<Item = &'a str> + Clone, typed: &str) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let begins = words.clone().find(|word| !typed.is_empty() && word.starts_with(&typed));
     let closest = || {
@@ -158,9 +162,12 @@ mod tests {
             ("/", None),
             ("/ status", None),
         ] {
-            let Input::Unknown { nearest, .. } = parse(typed) else { panic!("{typed}") };
-            assert_eq!(nearest, meant, "{typed}");
+            let Input::Unknown { name, .. } = parse(typed) else { panic!("{typed}") };
+            assert_eq!(nearest([].into_iter(), &name), meant, "{typed}");
         }
+        assert_eq!(nearest(["fix-issue"].into_iter(), "fix-isue"), Some("fix-issue"));
+        let typed = Input::Unknown { name: "fix".to_owned(), arguments: "a  b\nc".to_owned() };
+        assert_eq!(parse("/fix  a  b\nc "), typed);
     }
 
     #[test]

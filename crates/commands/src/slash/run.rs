@@ -14,6 +14,7 @@ use crate::args::tree::{Compact, PassageArg, TreeCommand, Verify};
 use crate::args::{TreeArg, ViewArg};
 use crate::chat::position::{Last, view_position};
 use crate::chat::{Conversation, prepare};
+use crate::custom_commands::{CustomCommand, CustomCommands};
 use crate::error::CommandError;
 use crate::file_changes::{DiffScope, Restoration};
 use crate::results::chat::{Copied, Exchanges};
@@ -21,10 +22,12 @@ use crate::results::context::ContextShown;
 use crate::results::policy::PolicyRules;
 use crate::results::slash::{ContextForm, ContextStatus, Help, HelpLine, TipMoved};
 use crate::results::{CommandOutcome, Done};
-use crate::rights::Asker;
+use crate::rights::{Asker, Right};
 use crate::table::Command;
 use crate::tree::SiblingChoice;
-use crate::{approvals, contexts, file_changes, profile, tree};
+use crate::{approvals, contexts, file_changes, profile, skills, tree};
+use ::skills::RefusedPlace;
+use text::terminal::one_line;
 
 /// What comes of an input line.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +58,14 @@ impl App {
             let row = command.row();
             Self::require(asker, &format!("/{}", row.name), row.right)?;
             let outcome = match command {
-                SlashCommand::Help { topic } => CommandOutcome::Help(help(topic.as_deref())?),
+                SlashCommand::Help { topic } => {
+                    let custom = CustomCommands::read(self).await;
+                    for RefusedPlace { path, why } in &custom.refused {
+                        self.frontend
+                            .note(&format!("{} is left out: {why}", one_line(&path.to_string_lossy())));
+                    }
+                    CommandOutcome::Help(help(topic.as_deref(), &custom.commands)?)
+                }
                 SlashCommand::Status => {
                     CommandOutcome::Status(Box::new(status(self, asker, conversation).await?))
                 }
@@ -215,6 +225,12 @@ impl App {
                     CommandOutcome::Model(shown)
                 }
                 SlashCommand::Tools => CommandOutcome::Tools(conversation.tools_shown(self).await?),
+                SlashCommand::RunSkill { name, text } => {
+                    Self::require(asker, "/skills run", Right::Act)?;
+                    let text = self.typed(&text)?;
+                    let expansion = skills::expansion(self, asker, &name, &text).await?;
+                    return conversation.say_expansion(self, asker, expansion).await;
+                }
                 SlashCommand::Policy { reset } => {
                     if reset {
                         conversation.take_back_permissions(self, asker).await?;
@@ -300,28 +316,37 @@ impl App {
     }
 }
 
-fn help(topic: Option<&str>) -> Result<Help, CommandError> {
+fn help(topic: Option<&str>, custom: &[CustomCommand]) -> Result<Help, CommandError> {
     let section = topic.and_then(|topic| Section::ALL.into_iter().find(|section| section.word() == topic));
-    let is_meant = |row: &&SlashSpec| match (section, topic) {
-        (Some(section), _) => row.section == section,
-        (None, Some(topic)) => row.name == topic,
+    let is_meant = |line: &HelpLine| match (section, topic) {
+        (Some(section), _) => line.section == section,
+        (None, Some(topic)) => line.name == topic,
         (None, None) => true,
     };
-    let line = |row: &SlashSpec| HelpLine {
-        name: row.name,
-        arguments: row.arguments,
+    let of_table = |row: &SlashSpec| HelpLine {
+        name: row.name.to_owned(),
+        arguments: row.arguments.to_owned(),
         section: row.section,
         right: row.right,
-        help: row.help,
+        help: row.help.to_owned(),
     };
-    let commands: Vec<_> = TABLE.iter().filter(is_meant).map(line).collect();
+    let of_owner = |command: &CustomCommand| HelpLine {
+        name: command.name.clone(),
+        arguments: command.arguments.clone(),
+        section: Section::Own,
+        right: Right::Act,
+        help: command.description.clone(),
+    };
+    let all = TABLE.iter().map(of_table).chain(custom.iter().map(of_owner));
+    let commands: Vec<_> = all.filter(is_meant).collect();
     match topic {
-        Some(topic) if commands.is_empty() => {
-            let hint = match input::nearest_topic(topic) {
+        Some(topic) if commands.is_empty() && section.is_none() => {
+            let custom = custom.iter().map(|command| &*command.name);
+            let hint = match input::nearest_topic(custom, topic) {
                 Some(near) => format!("did you mean /help {near}?"),
                 None => "/help shows the commands".to_owned(),
             };
-            let topic = text::terminal::one_line(topic);
+            let topic = one_line(topic);
             let message = format!("there is no command and no section {topic}");
             Err(CommandError::new("unknown_command", 2, message, hint))
         }

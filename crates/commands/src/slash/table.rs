@@ -7,6 +7,7 @@ use crate::args::approvals::Holds;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
+use crate::args::skills::SkillsCommand;
 use crate::args::think::Think;
 use crate::generate::MAX_SIBLINGS;
 use crate::results::slash::ContextForm;
@@ -14,11 +15,11 @@ use crate::rights::Right;
 use crate::table::Command;
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 43] = [
+pub const TABLE: [SlashSpec; 44] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, POLICY, TRUST, APPROVE, DENY, QUEUE, STOP, QUIT,
-    EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, POLICY, TRUST, APPROVE, DENY, QUEUE, STOP,
+    QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -438,6 +439,23 @@ const TOOLS: SlashSpec = SlashSpec {
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Tools),
 };
+const SKILLS: SlashSpec = SlashSpec {
+    name: "skills",
+    section: Section::Saying,
+    arguments: "[run NAME [TEXT]]",
+    right: Right::Read,
+    help: "list the skills, or have the model follow one",
+    candidates: Candidates::Words(&["run"]),
+    read: |rest| {
+        if rest.is_empty() {
+            return Ok(SlashCommand::Run(SKILLS.name, Box::new(Command::Skills(SkillsCommand::List))));
+        }
+        let named = rest.strip_prefix("run").filter(|rest| rest.starts_with(char::is_whitespace));
+        let named = named.map(str::trim).ok_or("it takes nothing, or run and the name of a skill")?;
+        let (name, text) = named.split_once(char::is_whitespace).unwrap_or((named, ""));
+        Ok(SlashCommand::RunSkill { name: name.to_owned(), text: text.trim().to_owned() })
+    },
+};
 const POLICY: SlashSpec = SlashSpec {
     name: "policy",
     section: Section::Looking,
@@ -572,6 +590,7 @@ impl SlashCommand {
             Self::Verify => VERIFY,
             Self::Export { .. } => EXPORT,
             Self::Tools => TOOLS,
+            Self::RunSkill { .. } => SKILLS,
             Self::Policy { .. } => POLICY,
             Self::Approve { .. } => APPROVE,
             Self::Deny { .. } => DENY,

@@ -53,10 +53,14 @@ pub(super) fn help(found: &Help, to: OutputStyle) -> String {
             }
             Some(columns) => out += &explained(of_section(section), columns, to),
             None => {
-                let rows = of_section(section).map(|line| vec![usage(line), to.dim(line.help)]);
+                let rows = of_section(section).map(|line| vec![usage(line), to.dim(&line.help)]);
                 out += &columns(&rows.collect::<Vec<_>>(), &[], to);
             }
         }
+    }
+    if found.commands.is_empty() {
+        let text = "no commands of your own: docs/commands.md says how to write one";
+        out += &wrapped(text, "", to);
     }
     if found.is_all {
         let text = "/help SECTION says what its commands do, /help COMMAND what one does; // begins a text with a \
