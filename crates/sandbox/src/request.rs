@@ -29,6 +29,7 @@ pub(crate) struct HelperRequest {
     /// Files and folders of the system that not everybody may read.
     #[serde(with = "crate::path_form")]
     pub(crate) hidden: Vec<PathBuf>,
+    pub(crate) root_files: Vec<RootFile>,
     /// Folder for what the look after the command takes away, if there is one.
     #[serde(with = "crate::path_form")]
     pub(crate) quarantine: Option<PathBuf>,
@@ -42,6 +43,14 @@ pub(crate) struct HelperRequest {
     /// Package caches of the session.
     pub(crate) caches: Vec<CachePlace>,
     pub(crate) task: HelperTask,
+}
+
+/// A file of the walls' own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RootFile {
+    /// Its name in the root folder that the command sees.
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,6 +79,7 @@ impl HelperRequest {
             protected: Vec::new(),
             fleeting: Vec::new(),
             hidden: Vec::new(),
+            root_files: Vec::new(),
             quarantine: None,
             signs_of_life: Vec::new(),
             mark: mark(),

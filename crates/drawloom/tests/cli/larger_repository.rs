@@ -82,6 +82,45 @@ fn of_a_larger_repository_a_command_sees_what_git_has_and_writes_nothing() {
 }
 
 #[test]
+fn what_is_covered_of_a_larger_repository_is_new_to_no_git_command() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let world = World::new();
+    let outer = outer(&world);
+    // Two of them are not ignored, and one has marks of patterns in its name.
+    for name in ["mine.txt", "other/a [1]*.txt", "part2/deep/x"] {
+        write(&outer.join(name), "SECRETIVE\n");
+    }
+    // Nor is a link of the owner's, whether or not git has a file under its name.
+    symlink("mine.txt", outer.join("other/link")).unwrap();
+    fs::remove_file(outer.join("README.md")).unwrap();
+    symlink("mine.txt", outer.join("README.md")).unwrap();
+    let part = outer.join("part");
+    let line = "git init -q nested && echo x > nested/mine.txt && git -C nested status --porcelain && echo new > new.txt && \
+                rm -rf nested && git status --porcelain && git add -A && git commit -qm all && git show --stat --format= && \
+                readlink ../other/link && git status --porcelain && git show HEAD:README.md";
+    let run = walled(&world, &part, line);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let listed: Vec<&str> = run.out.lines().take(3).collect();
+    assert_eq!(
+        listed,
+        ["?? mine.txt", " T README.md", "?? part/new.txt"],
+        "another repository has its own: {run:?}"
+    );
+    assert!(run.out.contains(" part/new.txt "), "{run:?}");
+    assert!(run.out.contains(" README.md ") && run.out.contains("2 files changed, 2 insertions"), "{run:?}");
+    assert!(
+        run.out.ends_with("mine.txt\nmine.txt"),
+        "the owner's change of a file to a link is one: {run:?}"
+    );
+    git(&outer, &["reset", "-q", "--hard"]);
+    for name in ["mine.txt", "other/a [1]*.txt", "part2/deep/x", "other/.env"] {
+        assert_eq!(fs::read_to_string(outer.join(name)).unwrap(), "SECRETIVE\n", "{name}");
+    }
+}
+
+#[test]
 fn a_command_that_writes_the_index_of_a_larger_repository_sees_no_more_of_it() {
     if lacks(&["git"]) {
         return;

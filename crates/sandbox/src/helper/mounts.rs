@@ -7,8 +7,8 @@
 //! The protected set lies over the roots as mounts of its own, the covers.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use super::mount_calls::{
 use super::session::SessionMounts;
 use super::{Failure, Step, covers, hardening};
 use crate::protection::{Protection, Protections};
-use crate::request::HelperRequest;
+use crate::request::{HelperRequest, RootFile};
 use crate::walls::{RootAccess, Walls};
 
 /// Size of the new root itself, which holds only places to mount on.
@@ -86,6 +86,7 @@ pub(super) fn build(
     if protections.has(Protection::HiddenSystemFiles) {
         hide(&root, &request.hidden)?;
     }
+    own_files(&root, &request.root_files)?;
     let place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
     match host_devices {
         Some(host) => attach(host, place).step("/dev")?,
@@ -225,6 +226,16 @@ fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
     }
     unlinkat(root, c".empty-file", AtFlags::empty()).step("empty file")?;
     unlinkat(root, c".empty-folder", AtFlags::REMOVEDIR).step("empty folder")
+}
+
+/// Writes files of the root's own, which everybody may read.
+fn own_files(root: &OwnedFd, files: &[RootFile]) -> Result<(), Failure> {
+    for RootFile { name, text } in files {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(root, name.as_str(), flags, Mode::from_raw_mode(0o444)).step("file of the root")?;
+        File::from(file).write_all(text.as_bytes()).step("file of the root")?;
+    }
+    Ok(())
 }
 
 /// Mounts a folder with some devices.

@@ -124,6 +124,7 @@ impl GitQuery<'_> {
             protected,
             fleeting: self.request.fleeting.clone(),
             hidden: self.request.hidden.clone(),
+            root_files: Vec::new(),
             quarantine: None,
             signs_of_life: Vec::new(),
             mark: mark(),

@@ -18,6 +18,7 @@ use super::conversation::Deadline;
 use super::git_index::{self, EntryKind, GitIndex, TrackedFile};
 use super::git_query::{GitQuery, QueryPlace};
 use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
+use super::unseen_entries::UnseenEntries;
 use super::{Sandbox, blob_comparison};
 use crate::git_folder::{is_sparse, working_trees};
 use crate::outcome::Notice;
@@ -69,10 +70,11 @@ pub(super) fn show(
     let mut lacks = Vec::new();
     let folder = request.walls.tracked_records.clone()?;
     for working in larger_trees(paths, &request.walls) {
-        let covered = entries_to_cover(sandbox, request, until, &folder, &working);
-        match covered {
-            Ok(covered) => {
-                request.hidden.extend(covered);
+        let unseen = entries_to_cover(sandbox, request, until, &folder, &working);
+        match unseen {
+            Ok(unseen) => {
+                unseen.exclude(&mut request.walls.environment, &mut request.root_files, &working);
+                request.hidden.extend(unseen.covered);
                 request.walls.roots.push(WallRoot { path: working.tree, access: RootAccess::ReadOnly });
             }
             Err(problem) => {
@@ -149,7 +151,7 @@ fn entries_to_cover(
     until: Deadline<'_>,
     records: &Path,
     working: &GitWorkingTree,
-) -> Result<Vec<PathBuf>, String> {
+) -> Result<UnseenEntries, String> {
     let (tree, walls) = (working.tree.as_path(), &request.walls);
     if walls.owner_home.as_ref().is_some_and(|home| home.starts_with(tree)) {
         return Err(format!("{} holds your home folder, of which commands see nothing", tree.display()));
@@ -166,9 +168,10 @@ fn entries_to_cover(
         files: files.into_keys().collect(),
         shown: walls.shown_on_purpose(),
         covered: Vec::new(),
+        links: Vec::new(),
     };
     rest.look_into(tree).map_err(|error| error.to_string())?;
-    Ok(rest.covered)
+    Ok(UnseenEntries { covered: rest.covered, links: rest.links })
 }
 
 /// What of an index may be seen: what the record has, and what is what git has of it.
@@ -206,6 +209,8 @@ struct TrackedRest<'a> {
     /// What the walls show, or cover themselves.
     shown: Vec<PathBuf>,
     covered: Vec<PathBuf>,
+    /// Links that git does not have as such.
+    links: Vec<PathBuf>,
 }
 
 impl TrackedRest<'_> {
@@ -220,6 +225,11 @@ impl TrackedRest<'_> {
             let leads_to_shown = self.shown.iter().any(|shown| shown.starts_with(&entry));
             if leads_to_shown || kind.is_dir() && !is_ours && self.folders.contains(name) {
                 self.look_into(&entry)?;
+            } else if kind.is_symlink() && !is_ours {
+                // Its name and aim alone are seen.
+                if !self.files.contains(name) {
+                    self.links.push(entry);
+                }
             } else if is_ours || kind.is_dir() || !self.files.contains(name) {
                 if self.covered.len() == MOST_COVERED {
                     return Err(io::Error::other(format!("more than {MOST_COVERED} entries are not git's")));
@@ -244,7 +254,7 @@ mod tests {
     fn covered(tree: &Path, has: &[&str], shown: Vec<PathBuf>) -> Vec<PathBuf> {
         let files: HashSet<PathBuf> = has.iter().map(PathBuf::from).collect();
         let folders = git_index::folders_of(&files);
-        let mut rest = TrackedRest { tree, files, folders, shown, covered: Vec::new() };
+        let mut rest = TrackedRest { tree, files, folders, shown, covered: Vec::new(), links: Vec::new() };
         rest.look_into(tree).unwrap();
         rest.covered.sort();
         rest.covered
@@ -295,7 +305,7 @@ mod tests {
         let mut walls = Walls::around(&tree.join("part"), &tree.join("data/drawloom/sandbox/part"));
         walls.readable.extend([tree.join("venv"), tree.join("tools/deep/bin"), tree.join("missing")]);
         walls.private = vec![tree.join("data/drawloom")];
-        let expected = ["tools/deep/key", "tools/key", "venv"];
+        let expected = ["tools/deep/key", "tools/key"];
         assert_eq!(covered(&tree, &[], walls.shown_on_purpose()), expected.map(|name| tree.join(name)));
     }
 
