@@ -6,7 +6,6 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, SyncSender};
 
 use commands::args::maintenance::SandboxArgs;
 use commands::results::maintenance::{ProtectedChange, Sandboxed};
@@ -21,6 +20,7 @@ use sandbox::{
 };
 use text::terminal::{VisibleStream, one_line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Sender};
 use workspace::lies_in_never;
 
 use crate::interrupt;
@@ -29,6 +29,9 @@ use crate::paths::InvocationPaths;
 
 /// Exit code of a command whose time was over, and of one that went over a limit; as `timeout` has it.
 const OVER: u8 = 124;
+
+/// Exit code of a command that wrote where nobody reads, as a shell has it.
+const UNREAD: u8 = 128 + SignalKind::pipe().as_raw_value() as u8;
 
 /// Runs the command and prints what it prints, as it comes.
 ///
@@ -60,9 +63,9 @@ pub(crate) fn run(
         let _within = runtime.enter();
         EndSignals::listen().map_err(|error| refused(&SandboxError::Start(error)))?
     };
-    let (broke, breaks) = mpsc::sync_channel(1);
+    let (broke, mut breaks) = mpsc::channel(1);
     let sink = (!json).then(|| printing(broke));
-    let ended = Cell::new(None);
+    let (ended, unread) = (Cell::new(None), Cell::new(None));
     let go = || {
         let mut running = match piped_input().map_err(SandboxError::Start)? {
             Some(input) => network.session.start_with_input(run, sink, input)?,
@@ -73,6 +76,11 @@ pub(crate) fn run(
                 biased;
                 outcome = running.outcome() => return outcome,
                 code = signals.heard() => ended.set(Some(code)),
+                // As a pipe that nobody reads ends whoever writes to it.
+                Some(why) = breaks.recv() => {
+                    unread.set(Some(why));
+                    ended.set(Some(UNREAD));
+                }
             }
             // What it leaves is still looked at.
             running.cancel();
@@ -89,8 +97,10 @@ pub(crate) fn run(
         (go(), Ok(Vec::new()))
     };
     runtime.shutdown_background();
-    output::unless_read_enough(breaks.try_recv().map_or(Ok(()), Err))?;
-    let mut told = told(&outcome.map_err(|error| refused(&error))?, &report);
+    let cancelled_by =
+        if ended.get() == Some(UNREAD) { "as nobody reads what it prints" } else { "by Ctrl-C or a signal" };
+    output::unless_read_enough(unread.take().or_else(|| breaks.try_recv().ok()).map_or(Ok(()), Err))?;
+    let mut told = told(&outcome.map_err(|error| refused(&error))?, &report, cancelled_by);
     told.notices.extend(network.lines());
     if let Some(code) = ended.get().filter(|_| told.exit == crate::run::INTERRUPTED) {
         told.exit = code;
@@ -211,20 +221,20 @@ fn walled(
     Ok((run, session, roots))
 }
 
-/// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey. `broke` is told once why standard
-/// output takes nothing.
-fn printing(broke: SyncSender<io::Error>) -> OutputSink {
+/// Prints output as it comes: to a pipe its bytes, to a terminal what it would not obey. `broke` is told once why it takes
+/// nothing.
+fn printing(broke: Sender<io::Error>) -> OutputSink {
     let mut standard = Shown::new(io::stdout().is_terminal());
     let mut error = Shown::new(io::stderr().is_terminal());
     Box::new(move |stream, bytes| {
-        // A reader that is gone ends the printing, not the command. Of what breaks later the first is told.
-        let _ = match stream {
-            OutputStream::Standard => {
-                let printed = standard.print(bytes, io::stdout().lock());
-                printed.or_else(|why| broke.try_send(why).or(Ok(())))
-            }
+        let printed = match stream {
+            OutputStream::Standard => standard.print(bytes, io::stdout().lock()),
             OutputStream::Error => error.print(bytes, io::stderr().lock()),
         };
+        if let Err(why) = printed {
+            // Of what breaks later the first is told.
+            let _ = broke.try_send(why);
+        }
     })
 }
 
@@ -246,7 +256,7 @@ impl Shown {
     }
 }
 
-fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
+fn told(outcome: &Outcome, report: &LevelReport, cancelled_by: &str) -> Sandboxed {
     let mut told = Sandboxed {
         level: outcome.level.to_string(),
         exit: exit(&outcome.ending),
@@ -261,7 +271,7 @@ fn told(outcome: &Outcome, report: &LevelReport) -> Sandboxed {
         Ending::Exited(_) => {}
         Ending::Signaled(number) => told.notices.push(format!("ended by signal {number}")),
         Ending::TimedOut => told.notices.push("ended: its time was over".into()),
-        Ending::Cancelled => told.notices.push("ended by Ctrl-C or a signal".into()),
+        Ending::Cancelled => told.notices.push(format!("ended {cancelled_by}")),
         Ending::OverLimit(limit) => told.notices.push(format!("ended: over the limit of {limit}")),
     }
     if outcome.level < Level::Full {

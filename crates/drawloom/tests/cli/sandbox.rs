@@ -1,6 +1,7 @@
 //! `drawloom sandbox`: a command in the walls of the workspace.
 
 use std::fs;
+use std::io::Read as _;
 
 use serde_json::Value;
 
@@ -191,6 +192,27 @@ fn git_commits_as_the_owner_and_as_a_repository_says_where_it_says_so() {
     assert_eq!(settings, "user.name=Ada L.\nuser.email=ada@example.org\n");
     crate::everyday::git(&here, &["config", "user.name", "Own"]);
     assert_eq!(author().out, "Own <ada@example.org>, Own <ada@example.org>\n");
+}
+
+/// As in a pipe without walls.
+#[test]
+fn a_command_that_nobody_reads_any_more_is_ended() {
+    let world = World::new();
+    let project = world.path("project");
+    fs::create_dir(&project).unwrap();
+    for (line, to) in [("yes", "1"), ("while echo x; do sleep 0.01; done", "1"), ("yes >&2", "2")] {
+        let mut command = world.command(&["--workspace", &text(&project), "sandbox", "--", "sh", "-c", line]);
+        let mut child = crate::world::piped(&mut command);
+        // The end of the pipe goes with its first bytes read.
+        let mut first = [0; 2];
+        if to == "1" {
+            child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        } else {
+            child.stderr.take().unwrap().read_exact(&mut first).unwrap();
+        }
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(done.status.code(), Some(141), "{line}: {done:?}");
+    }
 }
 
 #[test]
