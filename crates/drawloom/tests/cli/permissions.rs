@@ -126,6 +126,30 @@ fn an_answer_that_one_agent_got_for_the_session_is_none_for_another_one() {
     assert_eq!(said["denied"].as_array().map(Vec::len), Some(1), "{said}");
 }
 
+/// The reason of a no says what would be right: that is asked about, and what was denied is not.
+#[test]
+fn another_change_of_a_file_is_asked_about_after_a_no_and_the_same_one_is_not() {
+    let world = world();
+    let calls =
+        [write("docs/a.md", "rude\n"), write("docs/./a.md", "rude\n"), write("docs/a.md", "polite\n")];
+    let (child, question) = asked(&world, &calls);
+    let first = question["short_id"].as_str().unwrap().to_owned();
+    world.ok(&["deny", &first, "--reason", "be polite"]);
+    crate::running_commands::wait_until("the other change is not asked about", || {
+        let (_, found) = world.json(&["approvals", "list"]);
+        let next = found["approvals"].as_array().and_then(|all| all.first()).cloned();
+        next.is_some_and(|next| {
+            assert!(next["about"].as_str().unwrap().contains("polite"), "{next}");
+            world.run(&["approve", next["short_id"].as_str().unwrap()]).code == Some(0)
+        })
+    });
+    let denied = ended(child)["denied"].clone();
+    let whys: Vec<&str> = denied.as_array().unwrap().iter().map(|one| one["why"].as_str().unwrap()).collect();
+    assert_eq!(whys.len(), 2, "{denied}");
+    assert!(whys[0].contains("be polite") && whys[1].contains("denied before in this turn"), "{denied}");
+    assert_eq!(fs::read_to_string(world.path("project/docs/a.md")).unwrap(), "polite\n");
+}
+
 #[test]
 fn an_answer_for_once_and_one_about_a_protected_file_hold_for_nothing_else() {
     let world = world();

@@ -26,9 +26,10 @@ const HOW_IT_IS_ASKED: &str = "`chat --wait SECONDS` asks about it";
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
 
-/// Calls that were denied in a turn, by tool and subject: none of them is asked about again (spec: security §14).
+/// Calls that were denied in a turn, by tool, subject and what was shown of them: none of them is asked about again (spec:
+/// security §14). Another change of the same file is another call.
 #[derive(Debug, Default)]
-pub(super) struct DeniedCalls(HashSet<(String, String)>);
+pub(super) struct DeniedCalls(HashSet<(String, String, Option<String>)>);
 
 /// A call that is about to run.
 pub(super) struct ProposedCall<'a> {
@@ -103,10 +104,6 @@ impl Turn<'_> {
         }
         // The same file by another name is the same call.
         let subject = asked(checked, CheckedCall::subject).await;
-        let key = (tool.to_owned(), subject.clone());
-        if denied.0.contains(&key) {
-            return refused("it was denied before in this turn");
-        }
         let incomparable = |why: String| refused(&format!("a file it names could not be compared: {why}"));
         let rests_on = match asked(checked, CheckedCall::rests_on).await {
             Ok(files) => files,
@@ -122,6 +119,10 @@ impl Turn<'_> {
             Some(Ok(diff)) => Some(diff),
             None => None,
         };
+        let key = (tool.to_owned(), subject.clone(), shown.clone());
+        if denied.0.contains(&key) {
+            return refused("it was denied before in this turn");
+        }
         let lines: Vec<&str> = shown.iter().flat_map(|diff| diff.lines()).collect();
         let bytes = shown.as_ref().map_or(0, String::len);
         if lines.len() > DIFF_LINES || bytes > DIFF_BYTES {
