@@ -303,6 +303,45 @@ pub fn holder(path: &RelativePath) -> Option<RelativePath> {
     None
 }
 
+/// Folders of the machine, whose files run or steer its programs.
+const OF_THE_MACHINE: [&str; 6] = ["bin", "boot", "etc", "lib*", "sbin", "usr"];
+
+/// Names in a home whose files run or steer its owner's programs, or open them.
+const OF_A_HOME: [&str; 24] = [
+    ".aws",
+    ".bash*",
+    ".cargo",
+    ".config",
+    ".cshrc",
+    ".docker",
+    ".emacs*",
+    ".gitconfig",
+    ".gnupg",
+    ".inputrc",
+    ".kube",
+    ".local",
+    ".login",
+    ".netrc",
+    ".pam_environment",
+    ".profile",
+    ".pypirc",
+    ".ssh",
+    ".tcshrc",
+    ".tmux.conf",
+    ".vim",
+    ".xinitrc",
+    ".xprofile",
+    ".z*",
+];
+
+/// Whether what stands at a path below `/` steers programs of the machine or of a home.
+pub fn steers_programs(path: &RelativePath) -> bool {
+    let names = || path.as_path().iter().map(|name| folded(&name.to_string_lossy()));
+    let is_of = |name: &str, patterns: &[&str]| patterns.iter().any(|pattern| matches(name, pattern));
+    names().next().is_some_and(|first| is_of(&first, &OF_THE_MACHINE))
+        || names().any(|name| is_of(&name, &OF_A_HOME))
+}
+
 /// Judges a path below `/`, where each folder on the way may be the top of a workspace.
 pub fn touches_anywhere(path: &RelativePath) -> ProtectionMatch {
     touches_from(path, true)

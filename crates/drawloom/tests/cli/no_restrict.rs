@@ -102,13 +102,24 @@ fn the_home_and_the_kernels_folders_stay_closed_by_whatever_path() {
 fn what_runs_or_steers_programs_is_asked_about_in_each_folder() {
     let world = world(|_, beside| {
         let write = |path: &str| tool("write", &json!({"path": format!("{beside}/{path}"), "content": "x"}));
-        json!([write("AGENTS.md"), write("MEMORY.md"), write("d/skills/a.md"), write(".git/hooks/x")])
+        let asked = [
+            "AGENTS.md",
+            "MEMORY.md",
+            "d/skills/a.md",
+            ".bashrc",
+            ".ssh/authorized_keys",
+            ".config/autostart/x",
+        ];
+        let etc = tool("write", &json!({"path": "/etc/cron.d/drawloom-test", "content": "x"}));
+        asked.map(write).into_iter().chain([write(".git/hooks/x"), etc]).collect()
     });
     let run = unrestricted(&world, "Do it.");
     assert_eq!(run.code, Some(0), "{run:?}");
     let said = results(&world);
-    assert!(said.len() == 4 && said.iter().all(|said| said.contains("not run")), "{said:?}");
-    assert!(!world.path("beside/AGENTS.md").exists() && !world.path("beside/MEMORY.md").exists());
+    assert!(said.len() == 8 && said.iter().all(|said| said.contains("not run")), "{said:?}");
+    for name in ["AGENTS.md", "MEMORY.md", ".bashrc", ".ssh", ".config"] {
+        assert!(!world.path("beside").join(name).exists(), "{name}");
+    }
 }
 
 #[test]
