@@ -10,7 +10,7 @@ use std::sync::Arc;
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
-    Assembled, Bootstrap, ContinuationForm, Estimator, GivenBackFiles, NothingRemembered, Prefix,
+    Assembled, Bootstrap, ContinuationForm, Estimator, GivenBackFiles, NothingRemembered, Offer, Prefix,
     ReplayConstraints, RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
@@ -81,6 +81,8 @@ pub struct PathRequest {
     pub plan: bool,
     /// What is told of the folders that tools reach beside the workspace; empty where there are none.
     pub folders: String,
+    /// What is shown besides, unless it stands in the window.
+    pub offers: Vec<Offer>,
     /// Folder whose files are told by paths below it.
     pub workspace: Option<PathBuf>,
     /// Whether it is told where the window of a document begins.
@@ -238,6 +240,14 @@ struct PathRead {
 }
 
 impl PathRequest {
+    /// What is shown besides; nothing of a workspace whose texts may not be sent.
+    fn offers(&self) -> Vec<Offer> {
+        match self.bootstrap.workspace {
+            WorkspaceTrust::Withdrawn => Vec::new(),
+            WorkspaceTrust::ByRecord | WorkspaceTrust::Granted => self.offers.clone(),
+        }
+    }
+
     fn read(
         &self,
         rows: &dyn TreeReader,
@@ -301,6 +311,7 @@ impl PathRequest {
                     said: self.variant.said.clone(),
                     plan: self.plan,
                     folders: self.folders.clone(),
+                    offers: self.offers(),
                     given_back,
                     again,
                     ..DialogueRequest::new(view, target, budget)

@@ -97,6 +97,8 @@ mod file_tools;
 mod files;
 #[path = "cli/finding.rs"]
 mod finding;
+#[path = "cli/folder_instructions.rs"]
+mod folder_instructions;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/further_roots.rs"]

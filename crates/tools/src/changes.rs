@@ -153,6 +153,11 @@ pub trait ChangeRecorder: Send + Sync {
     /// Whether any file is known that comes from outside (spec: security §3). It blocks.
     fn knows_outside(&self) -> bool;
 
+    /// Whether a running command made or changed the file at a path, which holds a text of this digest. It blocks.
+    fn is_of_running_command(&self, _path: &Path, _digest: Digest) -> bool {
+        false
+    }
+
     /// Digests among these, of the bytes of files, that come from outside. It blocks.
     fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
 }

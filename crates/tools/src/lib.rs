@@ -12,6 +12,7 @@ mod command_tool;
 pub mod edits;
 mod exec;
 mod files;
+mod folder_instructions;
 mod hooks;
 mod ignores;
 mod path_uses;
@@ -41,7 +42,7 @@ pub use exec::{
 };
 pub use hooks::{Hook, HookEvent, HookedEvent};
 pub use registry::{CheckedCall, ToolRegistry};
-pub use sandbox::{AcceptedChanges, AcceptedState};
+pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
 pub use session_policy::SessionPolicy;
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use context::ToolSpec;
+use context::{Offer, ToolSpec};
 use loom::{Digest, NodeId, Seq, TreeId};
 use model::Cancel;
 use policy::{
@@ -22,6 +22,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
+use crate::folder_instructions::FolderInstructions;
 use crate::hooks::{HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
 use crate::plan;
 use crate::search;
@@ -46,6 +47,7 @@ pub struct ToolRegistry {
     turn_began: AtomicU64,
     /// Whether it was said that hooks do not run.
     told_unrun: AtomicBool,
+    instructions: Arc<FolderInstructions>,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -54,6 +56,7 @@ pub struct CheckedCall {
     scope: Arc<ToolScope>,
     arguments: Value,
     plan_mode: bool,
+    instructions: Arc<FolderInstructions>,
 }
 
 impl ToolRegistry {
@@ -85,6 +88,7 @@ impl ToolRegistry {
             told_written: Mutex::default(),
             turn_began: AtomicU64::new(0),
             told_unrun: AtomicBool::new(false),
+            instructions: Arc::default(),
         })
     }
 
@@ -195,6 +199,11 @@ impl ToolRegistry {
         )
     }
 
+    /// What a model is told of the folders that calls worked in.
+    pub fn folder_instructions(&self) -> Vec<Offer> {
+        self.instructions.offers()
+    }
+
     /// What a model is told of them, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools.values().map(|(tool, _)| tool.spec.clone()).collect()
@@ -220,7 +229,8 @@ impl ToolRegistry {
             .check(arguments)
             .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
-        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false })
+        let instructions = Arc::clone(&self.instructions);
+        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, instructions })
     }
 }
 
@@ -378,7 +388,19 @@ impl CheckedCall {
             let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
             hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
         };
-        beside_commands(&self.tool, (&call, &self.arguments), run)
+        let output = beside_commands(&self.tool, (&call, &self.arguments), run);
+        self.instructions.enter(&self.scope, changes, &self.places());
+        output
+    }
+
+    /// Paths of the workspace that it works at, and the folder that its command runs in. It blocks.
+    fn places(&self) -> Vec<RelativePath> {
+        let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
+        let paths = paths.filter(|path| path.further_root.is_none()).map(|path| path.path);
+        let command = self.tool.command(&self.scope, &self.arguments);
+        let folder =
+            command.filter(|command| command.further_root.is_none()).map(|command| command.directory);
+        paths.chain(folder).collect()
     }
 
     /// Absolute paths of what it changes of the protected set, also by what leads there; none where no command of the session runs.

@@ -1,6 +1,6 @@
 //! What a call is about to change in files, made durable with the bytes that stand there (spec: agent §3 *Checkpoints*).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use loom::{Digest, TreeId, Trust};
@@ -8,7 +8,8 @@ use store::{
     CallId, Claim, FileChangeId, FileState, Guard, NewFileChange, NewFileChanges, Principal, StoreError,
 };
 use tools::{
-    AcceptedChanges, BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, SAYS_NOTHING,
+    AcceptedChanges, BytesOrigin, ChangeRecorder, FileBefore, FileContent, OwnPaths, PlannedChange,
+    SAYS_NOTHING, before_running_commands,
 };
 use workspace::protected::is_held;
 use workspace::trust::is_instructions;
@@ -283,6 +284,14 @@ impl ChangeRecorder for CallChanges {
             tracing::warn!(%error, "where files come from is not known");
             true
         })
+    }
+
+    fn is_of_running_command(&self, path: &Path, digest: Digest) -> bool {
+        match before_running_commands(&command_records(self.runtime.home.root()), path) {
+            Ok(FileBefore::AsItStands) => false,
+            Ok(FileBefore::Was(bytes)) => Digest::of(&bytes) != digest,
+            Ok(FileBefore::New) | Err(_) => true,
+        }
     }
 
     fn outside(&self, digests: Vec<Digest>) -> Vec<Digest> {

@@ -1,0 +1,130 @@
+//! Instructions of folders: an AGENTS.md below the top of a workspace, told of once work enters its folder (spec: context §2).
+
+use std::sync::{Mutex, PoisonError};
+
+use context::Offer;
+use loom::{Digest, Trust};
+use text::cut::head_tail;
+use text::terminal::explicit;
+use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder};
+use workspace::{ReadRules, RelativePath, Root};
+
+use crate::changes::ChangeRecorder;
+use crate::tool::ToolScope;
+
+/// Names of the file, of which the first that is there counts.
+const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+
+/// Characters of one file that are told, and of all together.
+const OF_FILE: usize = 8_000;
+const OF_ALL: usize = 16_000;
+
+/// Largest file that is read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What was found in the folders that calls of a session worked in, by when they were entered, a folder before those in it.
+#[derive(Debug, Default)]
+pub(crate) struct FolderInstructions(Mutex<Vec<FoundInstructions>>);
+
+#[derive(Debug)]
+struct FoundInstructions {
+    folder: RelativePath,
+    /// The file below the workspace.
+    path: RelativePath,
+    digest: Digest,
+    /// What is told of it.
+    text: String,
+    trust: Trust,
+}
+
+impl FolderInstructions {
+    /// Looks into the folders on the way to some paths of the workspace. It blocks.
+    pub(crate) fn enter(&self, scope: &ToolScope, changes: &dyn ChangeRecorder, paths: &[RelativePath]) {
+        // What a workspace says that is not trusted instructs nobody.
+        let workspace = scope.roots.all().find(|root| !root.is_further());
+        let Some(root) = workspace.filter(|_| scope.trust > Trust::Outside) else { return };
+        for path in paths {
+            let is_folder = root.path().join(path.as_path()).is_dir();
+            let mut folders: Vec<RelativePath> = path
+                .as_path()
+                .ancestors()
+                .skip(usize::from(!is_folder))
+                .filter_map(|folder| RelativePath::from_components(folder).ok())
+                .filter(|folder| !folder.is_root() && may_instruct(scope, folder))
+                .collect();
+            folders.reverse();
+            for folder in folders {
+                let found = read(scope, root, changes, &folder);
+                self.keep(folder, found);
+            }
+        }
+    }
+
+    fn keep(&self, folder: RelativePath, found: Option<FoundInstructions>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (all.iter_mut().find(|known| known.folder == folder), found) {
+            (Some(known), Some(found)) => *known = found,
+            (None, Some(found)) => all.push(found),
+            (_, None) => all.retain(|known| known.folder != folder),
+        }
+    }
+
+    /// What a model is to be told, as far as there is room for it.
+    pub(crate) fn offers(&self) -> Vec<Offer> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut room = OF_ALL;
+        let offer = |found: &FoundInstructions| {
+            let (path, folder) =
+                [&found.path, &found.folder].map(|path| path.as_path().to_string_lossy()).into();
+            let (path, folder) = (explicit(&path), explicit(&folder));
+            let length = found.text.chars().count();
+            let text = match room.checked_sub(length) {
+                Some(left) => {
+                    room = left;
+                    format!("[Instructions for work in {folder} ({path}):]\n{}", found.text)
+                }
+                None => format!(
+                    "[{path} holds instructions for work in {folder}: read it before you change anything there.]"
+                ),
+            };
+            let (topic, version) = (format!("file:{path}"), found.digest.to_string());
+            Offer { topic, version, trust: found.trust, text }
+        };
+        all.iter().map(offer).collect()
+    }
+}
+
+/// Whether a folder is none that packages or git bring.
+fn may_instruct(scope: &ToolScope, folder: &RelativePath) -> bool {
+    let further = scope.commands.as_ref().map_or(&[][..], |commands| &commands.walls.dependency_folders);
+    folder.as_path().iter().all(|name| {
+        let name = name.to_string_lossy();
+        !DEPENDENCY_FOLDERS.contains(&&*name)
+            && !is_git_folder(&name)
+            && !further.iter().any(|other| *other == name)
+    })
+}
+
+/// The file of a folder, if it says something that counts.
+fn read(
+    scope: &ToolScope,
+    root: &Root,
+    changes: &dyn ChangeRecorder,
+    folder: &RelativePath,
+) -> Option<FoundInstructions> {
+    let (path, content) = NAMES.iter().find_map(|name| {
+        let path = folder.join(name).ok()?;
+        let content = root.read(&path, &ReadRules::at_most(MAX_BYTES)).ok()?;
+        Some((path, content))
+    })?;
+    let digest = content.digest();
+    if changes.is_of_running_command(&root.path().join(path.as_path()), digest) {
+        return None;
+    }
+    let is_outside = changes.knows_outside() && !changes.outside(vec![digest]).is_empty();
+    let text = String::from_utf8(content.bytes).ok()?;
+    let text = scope.masker.mask_entering(text.trim_start_matches('\u{feff}').trim()).text;
+    let text = head_tail(&text, OF_FILE, "instructions").text.into_owned();
+    let trust = if is_outside { Trust::Outside } else { scope.trust };
+    (!text.is_empty()).then(|| FoundInstructions { folder: folder.clone(), path, digest, text, trust })
+}
