@@ -1,6 +1,7 @@
 //! Admission: whether a request may be sent beside what the home has spent and reserved, and with whose yes.
 
 use futures_util::future::BoxFuture;
+use loom::TreeId;
 use model::{ModelPlace, Money, Params};
 use store::{Principal, Reservation};
 
@@ -11,6 +12,7 @@ use crate::prepared_request::PreparedRequest;
 use crate::questions::{Decision, Question, QuestionContext};
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
+use crate::session::SubagentTerms;
 use crate::spend::{EXPECTED_OUTPUT, NANOS};
 
 impl Runtime {
@@ -37,6 +39,9 @@ impl Runtime {
             };
             if (money, tokens) == (Money::ZERO, 0) {
                 return Ok(None);
+            }
+            if let Some(subagent) = &call.subagent {
+                self.require_budget(subagent, ask.tree, money).await?;
             }
             let micro_dollars = money.0.div_ceil(NANOS);
             let mut is_recovered = false;
@@ -67,6 +72,25 @@ impl Runtime {
                 self.spend.raise(ask.tree, &reservation, &over);
             }
         })
+    }
+
+    /// Refuses a request of a subagent that does not fit in what is left of its budget.
+    async fn require_budget(
+        &self,
+        subagent: &SubagentTerms,
+        tree: TreeId,
+        asked: Money,
+    ) -> Result<(), AgentError> {
+        let Some(most) = subagent.budget else { return Ok(()) };
+        let spent = self.store.spent_in(&Principal::Owner, tree).await?.micro_dollars;
+        let spent = Money(spent.saturating_mul(NANOS));
+        if spent + asked <= most {
+            return Ok(());
+        }
+        let what = format!(
+            "its next request may cost up to {asked}; its budget is {most}, of which {spent} is spent"
+        );
+        Err(AgentError::Limit(what))
     }
 }
 

@@ -9,6 +9,7 @@ use store::Principal;
 use tools::WaitedTime;
 
 use crate::event::{EventSink, SessionEvent};
+use crate::session::SubagentTerms;
 
 /// A piece of work in a home, apart from the home's services ([`crate::Runtime`]).
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Call {
     pub answer_within: Option<Duration>,
     /// How long somebody was waited for.
     pub waited: WaitedTime,
+    /// What holds for it where it is work of a subagent.
+    pub subagent: Option<Arc<SubagentTerms>>,
 }
 
 impl Call {
@@ -39,6 +42,7 @@ impl Call {
             cancel: Cancel::never(),
             answer_within: None,
             waited: WaitedTime::default(),
+            subagent: None,
         }
     }
 

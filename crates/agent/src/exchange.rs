@@ -101,7 +101,8 @@ pub(crate) async fn send(
     // A session counts as one over all its trees.
     let session = runtime.store.tree(&call.who, ask.tree).await?.session;
     let session = session.unwrap_or_else(|| ask.tree.to_string());
-    let to = model::CallOrigin { sibling: Some(slot), ..model::CallOrigin::new(session, ask.purpose) };
+    let label = call.subagent.as_ref().map(|subagent| subagent.label.clone());
+    let to = model::CallOrigin { sibling: Some(slot), label, ..model::CallOrigin::new(session, ask.purpose) };
     let info = ask.model.info();
     call.events.emit(SessionEvent::Started {
         generation: begun.row.id,

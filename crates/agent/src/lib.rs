@@ -79,5 +79,5 @@ pub use runtime::{LEASE, Runtime, command_records};
 pub use send::resend;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};
-pub use turn_bounds::{TurnBounds, WaitingBounds};
+pub use turn_bounds::{SubagentBounds, TurnBounds, WaitingBounds};
 pub use variant::RequestVariant;

@@ -201,6 +201,12 @@ impl Runtime {
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
         };
+        let text = match &call.subagent {
+            // Its limits end it, and whoever began it may go on.
+            Some(_) if kind != QuestionKind::Approval => return Ok(Answer::denied("a subagent ends there")),
+            Some(subagent) => format!("{}: {text}", subagent.label),
+            None => text,
+        };
         let within = within.min(DEADLINE);
         let (newest, asks) = (self.store.newest()?, self.name_for(&call.who));
         let fence = guards.first().map_or(Fence(1), |guard| guard.fence);

@@ -21,7 +21,7 @@ use crate::kept_files::FileRetention;
 use crate::lasting_rules::LastingRules;
 use crate::recent_requests::RecentRequests;
 use crate::spend::{SpendLimiter, TurnSpending};
-use crate::turn_bounds::{TurnBounds, WaitingBounds};
+use crate::turn_bounds::{SubagentBounds, TurnBounds, WaitingBounds};
 
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -41,6 +41,8 @@ pub struct Runtime {
     pub space: SpaceLimits,
     /// How much a turn does until somebody says that it may go on.
     pub turn_bounds: TurnBounds,
+    /// How much the subagents of a session do.
+    pub subagents: SubagentBounds,
     /// What may wait for a session.
     pub waiting: WaitingBounds,
     /// How much is kept of what tools changed in files.
@@ -78,6 +80,7 @@ impl Runtime {
             masker,
             space: SpaceLimits::default(),
             turn_bounds: TurnBounds::default(),
+            subagents: SubagentBounds::default(),
             waiting: WaitingBounds::default(),
             kept_files: Arc::default(),
             lease: LEASE,

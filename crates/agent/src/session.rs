@@ -12,6 +12,7 @@ mod log;
 mod operation;
 mod settings;
 pub mod steering;
+mod subagents;
 mod task;
 mod turn;
 mod unanswered;
@@ -29,12 +30,14 @@ use crate::event::SayId;
 use crate::questions::{Decision, QuestionId};
 use crate::runtime::Runtime;
 use steering::RemoteInput;
+use subagents::{EndedSubagent, Parent, SubagentList};
 use task::Task;
 
 pub use entry::{Name, OpenedSession, SessionChoice};
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
+pub use subagents::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus, SubagentTerms};
 pub(crate) use turn::{CallChanges, result, tool_author, turn_of, writes_texts};
 pub use turn::{TurnConfig, TurnIdentity, answered_calls, calls_not_run, tools_not_run};
 
@@ -45,6 +48,8 @@ enum Input {
     Remote(Box<RemoteInput>),
     /// What another process said under this key is not to be said.
     Withdrawal(SayId),
+    /// One of its subagents has ended.
+    Subagent(Box<EndedSubagent>),
 }
 
 /// A session's task: operations in, events out. Cheap to clone.
@@ -56,6 +61,7 @@ pub struct Handle {
     inputs: mpsc::Sender<Input>,
     log: EventLog,
     task: Arc<OnceLock<AbortHandle>>,
+    subagents: SubagentList,
 }
 
 impl Handle {
@@ -87,6 +93,16 @@ impl Handle {
     /// Whether nothing is under way, as far as the events tell.
     pub(crate) fn is_idle(&self) -> bool {
         self.log.is_idle()
+    }
+
+    /// Whether it had subagents in this process: it is idle once they have ended, and what they came to is answered.
+    pub fn has_had_subagents(&self) -> bool {
+        self.subagents.have_begun()
+    }
+
+    /// How many of its subagents have not ended.
+    pub fn running_subagents(&self) -> usize {
+        self.subagents.count()
     }
 
     /// Sends an operation. What comes of it is an event.
@@ -131,6 +147,22 @@ impl Handle {
     }
 }
 
+impl Runtime {
+    /// How the subagents of a session stand, the oldest first; those that run among the sessions of this process as they
+    /// say.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn subagents(
+        &self,
+        sessions: &Sessions,
+        id: &SessionId,
+    ) -> Result<Vec<SubagentStatus>, AgentError> {
+        let here = sessions.get(id).map(|handle| handle.subagents).unwrap_or_default();
+        self.subagents_of(id, &here).await
+    }
+}
+
 /// The sessions whose tasks run in this process.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions(Arc<Mutex<Tasks>>);
@@ -170,6 +202,11 @@ impl Sessions {
 
 /// The task of a session; it is started, unless it is among the sessions of this process already.
 pub fn spawn(runtime: &Runtime, sessions: &Sessions, id: &SessionId) -> Handle {
+    begin(runtime, sessions, id, None)
+}
+
+/// As [`spawn`], with whose subagent it works for.
+fn begin(runtime: &Runtime, sessions: &Sessions, id: &SessionId, parent: Option<Parent>) -> Handle {
     let mut tasks = sessions.lock();
     if let Some(found) = tasks.running.get(id).filter(|handle| !handle.inputs.is_closed()) {
         return found.clone();
@@ -182,10 +219,11 @@ pub fn spawn(runtime: &Runtime, sessions: &Sessions, id: &SessionId) -> Handle {
         inputs,
         log: EventLog::default(),
         task: Arc::default(),
+        subagents: SubagentList::default(),
     };
     tasks.running.insert(id.clone(), handle.clone());
     drop(tasks);
-    let task = Task { runtime: runtime.clone(), sessions: sessions.clone(), handle: handle.clone() };
+    let task = Task { runtime: runtime.clone(), sessions: sessions.clone(), handle: handle.clone(), parent };
     let task = tokio::spawn(task::run(task, received));
     // It was not set before: the handle is new.
     let _ = handle.task.set(task.abort_handle());

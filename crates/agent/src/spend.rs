@@ -86,13 +86,19 @@ impl State {
 #[derive(Debug)]
 #[must_use = "what was allowed in the turn ends with it"]
 pub struct TurnSpending {
-    limiter: Arc<SpendLimiter>,
+    /// None where it is part of another one.
+    limiter: Option<Arc<SpendLimiter>>,
     turn: String,
 }
 
 impl TurnSpending {
     pub(crate) const fn new(limiter: Arc<SpendLimiter>, turn: String) -> Self {
-        Self { limiter, turn }
+        Self { limiter: Some(limiter), turn }
+    }
+
+    /// Part of a turn that goes on, or has ended.
+    pub(crate) const fn part_of(turn: String) -> Self {
+        Self { limiter: None, turn }
     }
 
     /// The turn's name.
@@ -103,7 +109,7 @@ impl TurnSpending {
 
 impl Drop for TurnSpending {
     fn drop(&mut self) {
-        self.limiter.state().forget_turn(&self.turn);
+        self.limiter.iter().for_each(|limiter| limiter.state().forget_turn(&self.turn));
     }
 }
 

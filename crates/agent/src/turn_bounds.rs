@@ -20,6 +20,23 @@ impl Default for TurnBounds {
     }
 }
 
+/// What the subagents of a session may do (spec: agent §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubagentBounds {
+    /// How often a model is asked by one of them.
+    pub model_calls: u32,
+    /// How many run at one time; further ones wait.
+    pub at_once: usize,
+    /// How many may stand one below the other.
+    pub depth: u32,
+}
+
+impl Default for SubagentBounds {
+    fn default() -> Self {
+        Self { model_calls: 15, at_once: 4, depth: 1 }
+    }
+}
+
 /// What may wait for a session at one time (spec: scale §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingBounds {

@@ -110,10 +110,10 @@ impl App {
             who: asker.principal.clone(),
             author: asker.author.clone(),
             trust: asker.trust,
-            events: Arc::new(self.shown()),
             cancel: self.cancel.clone(),
             answer_within: self.frontend.answer_within(),
             waited: asker.turn.as_ref().map(|turn| turn.waited.clone()).unwrap_or_default(),
+            ..Call::owner(Arc::new(self.shown()))
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use agent::questions::{ALWAYS, Decision, FROM_OUTSIDE, parts};
+use agent::session::SessionSettings;
 use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
 
@@ -97,8 +98,14 @@ pub(crate) fn only_one<'a>(
     session: Option<&'a SessionId>,
 ) -> BoxFuture<'a, Result<String, CommandError>> {
     Box::pin(async move {
-        let mut open = app.runtime.open_questions(&asker.principal).await?;
-        open.retain(|question| question.session.is_some() && question.session.as_ref() == session);
+        let mut open = Vec::new();
+        for question in app.runtime.open_questions(&asker.principal).await? {
+            if let (Some(session), Some(of)) = (session, &question.session)
+                && is_asked_in(app, asker, of, session).await?
+            {
+                open.push(question);
+            }
+        }
         match &open[..] {
             [one] => Ok(one.id.to_string()),
             [] => {
@@ -108,6 +115,27 @@ pub(crate) fn only_one<'a>(
             several => Err(StoreError::Ambiguous(several.iter().map(|one| one.id.short()).collect()).into()),
         }
     })
+}
+
+/// Whether what a session asks is asked in another one: in itself, or in the one whose subagent it is.
+async fn is_asked_in(
+    app: &App,
+    asker: &Asker,
+    of: &SessionId,
+    session: &SessionId,
+) -> Result<bool, StoreError> {
+    let mut of = of.clone();
+    loop {
+        if of == *session {
+            return Ok(true);
+        }
+        let found = app.runtime.store.session(&asker.principal, &of).await?;
+        let settings = found.and_then(|found| SessionSettings::read(&found.settings).ok());
+        match settings.and_then(|settings| settings.subagent) {
+            Some(record) => of = record.parent,
+            None => return Ok(false),
+        }
+    }
 }
 
 /// Whether a word names a question.

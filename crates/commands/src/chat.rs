@@ -25,6 +25,7 @@ mod session_settings;
 mod sessions;
 mod shown_addresses;
 mod steering;
+mod subagents;
 pub(crate) mod tools;
 mod window_usage;
 

@@ -10,6 +10,7 @@ pub mod model;
 pub mod policy;
 pub mod skills;
 pub mod slash;
+pub mod subagents;
 pub mod tree;
 pub mod workspace;
 
@@ -112,6 +113,8 @@ pub enum CommandOutcome {
     Plan(slash::PlanShown),
     /// `tools list`, `/tools`.
     Tools(slash::ToolsShown),
+    /// `/subagents`.
+    Subagents(subagents::SubagentsShown),
     /// `skills list`.
     Skills(skills::SkillsShown),
     /// `skills show`.

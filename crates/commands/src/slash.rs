@@ -148,6 +148,7 @@ pub enum SlashCommand {
         /// What it is to be followed for; may be empty.
         text: String,
     },
+    Subagents,
     /// Lists the rules, and what is allowed in the session; `reset` takes that back first.
     Policy {
         reset: bool,

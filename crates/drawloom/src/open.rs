@@ -199,7 +199,7 @@ pub(crate) fn open(
         strategy: config.context.strategy,
     };
     let (budget, turn_bounds) = (config.budget.of_the_agent(), config.limits.of_turns());
-    let waiting = config.limits.of_sessions();
+    let (waiting, subagents) = (config.limits.of_sessions(), config.limits.of_subagents());
     let kept_files = Arc::new(FileRetention::new(config.limits.of_kept_files()));
     // What stands in a workspace is run for nobody, trusted or not.
     let closed = paths.workspace().ok().map(|chosen| chosen.folder);
@@ -217,6 +217,7 @@ pub(crate) fn open(
         spend: Arc::new(SpendLimiter::new(budget)),
         space: SpaceLimits { minimum_free: settings.limits.free_space, ..SpaceLimits::default() },
         turn_bounds,
+        subagents,
         waiting,
         kept_files,
         fallbacks: fallbacks(&models),

@@ -20,6 +20,7 @@ mod policy;
 mod siblings;
 mod skills;
 mod slash;
+mod subagents;
 mod table;
 mod tree;
 mod tree_view;
@@ -197,6 +198,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Think(found) => slash::think(found, to),
         CommandOutcome::Tools(found) => RenderedOutcome::new(slash::tools(found, to)),
         CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
+        CommandOutcome::Subagents(found) => subagents::list(found, to),
         CommandOutcome::Skills(found) => skills::list(found, to),
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),

@@ -229,6 +229,8 @@ mod stopping_tools;
 mod stops;
 #[path = "cli/streams.rs"]
 mod streams;
+#[path = "cli/subagents.rs"]
+mod subagents;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/thinking.rs"]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loom::{PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
 
+use crate::subagents::Subagents;
 use crate::waited_time::WaitedTime;
 
 /// The conversation a call is made in.
@@ -26,6 +27,8 @@ pub struct CallPlace {
     pub waited: WaitedTime,
     /// Stops the turn.
     pub cancel: Cancel,
+    /// The subagents of its session; none where a call has nothing to do with them.
+    pub subagents: Option<Arc<dyn Subagents>>,
 }
 
 impl fmt::Debug for CallPlace {

@@ -17,6 +17,7 @@ mod watched_files;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::Cancel;
@@ -77,7 +78,7 @@ pub struct CommandScope {
     pub walls: Walls,
     /// Folder of the home for protected files that commands made.
     pub quarantine: PathBuf,
-    pub checkpoints: RootCheckpoints,
+    pub checkpoints: Arc<RootCheckpoints>,
     pub processes: Processes,
     /// What those in the background change.
     pub background_changes: BackgroundChanges,
@@ -85,7 +86,7 @@ pub struct CommandScope {
     pub egress: CommandEgress,
     /// Whether one of its commands had network, was of a call that was made in sight of something from outside, or was
     /// reached by a published port.
-    pub is_tainted: AtomicBool,
+    pub is_tainted: Arc<AtomicBool>,
 }
 
 impl CommandScope {
@@ -93,6 +94,22 @@ impl CommandScope {
     pub(crate) fn meets(&self, changes: &dyn ChangeRecorder) -> bool {
         let taints = changes.is_tainted() || self.session.was_reached();
         self.is_tainted.fetch_or(taints, Ordering::SeqCst) || taints
+    }
+
+    /// The same walls for a subagent, whose commands in the background are its own. It shares `/tmp` and the network of the
+    /// session, and so what is from outside in them.
+    pub(crate) fn of_subagent(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            report: self.report.clone(),
+            walls: self.walls.clone(),
+            quarantine: self.quarantine.clone(),
+            checkpoints: Arc::clone(&self.checkpoints),
+            processes: self.processes.anew(),
+            background_changes: BackgroundChanges::default(),
+            egress: self.egress.clone(),
+            is_tainted: Arc::clone(&self.is_tainted),
+        }
     }
 
     pub(crate) fn level(&self) -> SandboxLevel {

@@ -26,6 +26,7 @@ use crate::folder_instructions::FolderInstructions;
 use crate::hooks::{HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
 use crate::plan;
 use crate::search;
+use crate::subagents::{self, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 use crate::web::NetworkTarget;
 
@@ -37,9 +38,9 @@ const SHOWN: usize = 64;
 
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
-    tools: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
+    tools: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
     /// Tools that stand for others that wait until they are searched for; no agent names them.
-    standing_for_others: BTreeMap<String, (Arc<Tool>, ArgumentSchema)>,
+    standing_for_others: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
     scope: Arc<ToolScope>,
     /// The last change of each tree of which its tools know what was written by then: answer, call, and number in that.
     told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
@@ -78,7 +79,34 @@ impl ToolRegistry {
             };
             tools.extend([with_schema(tool)?]);
         }
-        let specs = tools.values().map(|(tool, _): &(Arc<Tool>, _)| tool.spec.clone()).collect();
+        Self::of_checked(tools, scope)
+    }
+
+    /// Tools of these names for a subagent, or all: in the same roots and walls, by the same rules. Those by which it would
+    /// have subagents of its own are among them only where it may.
+    ///
+    /// # Errors
+    /// The first name that is none of a tool here.
+    pub fn of_subagent(&self, names: Option<&[String]>, may_spawn: bool) -> Result<Self, String> {
+        let is_given = |name: &str| may_spawn || !SUBAGENT_TOOLS.contains(&name);
+        let missing = |name: &&String| !self.tools.contains_key(*name) || !is_given(name);
+        if let Some(name) = names.into_iter().flatten().find(missing) {
+            let there = self.tools.keys().map(String::as_str).filter(|name| is_given(name));
+            let there = there.collect::<Vec<_>>().join(", ");
+            return Err(format!("a subagent can have no tool {name}: it can have {there}"));
+        }
+        let is_meant = |name: &String| is_given(name) && names.is_none_or(|names| names.contains(name));
+        let tools = self.tools.iter().filter(|(name, _)| is_meant(name));
+        let tools =
+            tools.map(|(name, (tool, schema))| (name.clone(), (Arc::clone(tool), Arc::clone(schema))));
+        Self::of_checked(tools.collect(), self.scope.of_subagent())
+    }
+
+    fn of_checked(
+        tools: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
+        scope: ToolScope,
+    ) -> Result<Self, String> {
+        let specs = tools.values().map(|(tool, _)| tool.spec.clone()).collect();
         let standing_for_others =
             search::tools(specs).into_iter().map(with_schema).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -235,13 +263,13 @@ impl ToolRegistry {
 }
 
 /// A tool by its name, with what checks its arguments.
-fn with_schema(tool: Tool) -> Result<(String, (Arc<Tool>, ArgumentSchema)), String> {
-    let schema = ArgumentSchema::new(&tool.spec.parameters)?;
+fn with_schema(tool: Tool) -> Result<(String, (Arc<Tool>, Arc<ArgumentSchema>)), String> {
+    let schema = Arc::new(ArgumentSchema::new(&tool.spec.parameters)?);
     Ok((tool.spec.name.clone(), (Arc::new(tool), schema)))
 }
 
 fn all_tools() -> impl Iterator<Item = Tool> {
-    files::tools().into_iter().chain(exec::tools()).chain([plan::tool()])
+    files::tools().into_iter().chain(exec::tools()).chain([plan::tool()]).chain(subagents::tools())
 }
 
 /// Letters in which two names of one length differ; many where their lengths do.

@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use policy::{
-    CallFacts, Decision, LastingAnswers, Permission, Policy, Reason, Repeat, SessionFacts, Verdict,
+    CallFacts, Decision, LastingAnswers, Permission, Policy, Reason, Repeat, SessionFacts, SessionType,
+    Verdict,
 };
 
 /// Reads the rules as they stand now. It blocks.
@@ -21,6 +22,8 @@ type NewestPolicy = dyn Fn() -> Result<Arc<Policy>, String> + Send + Sync;
 pub struct SessionPolicy {
     began: Policy,
     newest: Option<Arc<NewestPolicy>>,
+    /// Whether they decide for a subagent: what they say of isolated sessions holds beside what they say of its parent's.
+    is_of_subagent: bool,
 }
 
 impl fmt::Debug for SessionPolicy {
@@ -32,13 +35,18 @@ impl fmt::Debug for SessionPolicy {
 /// Rules that nobody changes.
 impl From<Policy> for SessionPolicy {
     fn from(began: Policy) -> Self {
-        Self { began, newest: None }
+        Self { began, newest: None, is_of_subagent: false }
     }
 }
 
 impl SessionPolicy {
     pub fn new(began: Policy, newest: Arc<NewestPolicy>) -> Self {
-        Self { began, newest: Some(newest) }
+        Self { began, newest: Some(newest), is_of_subagent: false }
+    }
+
+    /// The same rules, for a subagent.
+    pub(crate) fn of_subagent(&self) -> Self {
+        Self { is_of_subagent: true, ..self.clone() }
     }
 
     /// Whether there is no rule. It blocks.
@@ -59,6 +67,16 @@ impl SessionPolicy {
         session: &SessionFacts,
         permissions: &[Permission],
     ) -> Verdict {
+        let of_session = self.decide_in(call, session, permissions);
+        if !self.is_of_subagent {
+            return of_session;
+        }
+        let isolated = SessionFacts { kind: SessionType::Isolated, ..*session };
+        let of_subagents = self.decide_in(call, &isolated, permissions);
+        if of_subagents.decision > of_session.decision { of_subagents } else { of_session }
+    }
+
+    fn decide_in(&self, call: &CallFacts, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         let began = self.began.decide_with(call, session, permissions);
         let now = match self.newest.as_ref().map(|newest| newest()) {
             None => return began,
@@ -93,7 +111,7 @@ impl SessionPolicy {
 mod tests {
     use std::sync::Mutex;
 
-    use policy::{Attendance, Effect, PolicyRule, SandboxLevel, SessionType};
+    use policy::{Attendance, Effect, PolicyRule, SandboxLevel};
 
     use super::*;
 

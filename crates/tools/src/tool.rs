@@ -37,7 +37,7 @@ use typed::{called_with, of_arguments, previewing, running};
 /// What the calls of a session work in.
 #[derive(Debug)]
 pub struct ToolScope {
-    pub roots: AllowedRoots,
+    pub roots: Arc<AllowedRoots>,
     /// Trust of what its files say.
     pub trust: Trust,
     /// Secrets are masked where text enters.

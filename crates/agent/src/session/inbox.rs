@@ -13,6 +13,7 @@ use store::{Fence, Principal};
 
 use super::operation::{FollowUp, Say, SessionOperation};
 use super::steering::{RemoteInput, Reply};
+use super::subagents::SubagentResult;
 use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
@@ -99,6 +100,14 @@ impl Pending {
             remote: None,
             when,
         }
+    }
+
+    /// What a subagent came to: it is answered as the turn before was asked.
+    fn result(key: SayId, said: SubagentResult) -> Self {
+        let SubagentResult { text, tree, view, author, trust, answer_within, hands_back } = said;
+        let input = TurnInput::New { texts: vec![text], media: Vec::new(), waiting: Vec::new() };
+        let pending = Self::unasked((key, view), input, (author, trust), When::Steers);
+        Self { tree, answer_within, hands_back, ..pending }
     }
 
     fn remote(mut remote: Box<RemoteInput>) -> Self {
@@ -199,6 +208,14 @@ impl Inbox {
             Input::Operation(SessionOperation::Close) => self.close(log),
             Input::Remote(remote) => self.take_remote(remote, log),
             Input::Withdrawal(key) => self.withdraw(&key),
+            Input::Subagent(ended) => {
+                if let Some(said) = ended.said {
+                    match runtime.new_id() {
+                        Ok(key) => self.wait(Pending::result(key, said), log),
+                        Err(error) => log.push(SessionEvent::notice(error.to_string())),
+                    }
+                }
+            }
         }
     }
 

@@ -8,6 +8,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use workspace::FurtherRoot;
 
+use super::SubagentRecord;
+
 /// Settings of a session, as the store has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenSettings", into = "WrittenSettings")]
@@ -28,6 +30,8 @@ pub struct SessionSettings {
     /// Folders that tools reached beside the workspace when something was said last. None of them is open by that: each
     /// call names its own.
     pub folders: Vec<FurtherRoot>,
+    /// Of whom the session is the subagent.
+    pub subagent: Option<SubagentRecord>,
 }
 
 /// Sampling that was chosen in a session. What is none is as preset and configuration say.
@@ -95,6 +99,8 @@ struct WrittenSettings {
     files: Vec<PathBuf>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     folders: Vec<FurtherRoot>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
+    subagent: Option<SubagentRecord>,
 }
 
 fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
@@ -119,20 +125,31 @@ impl TryFrom<WrittenSettings> for SessionSettings {
             allowed,
             files,
             folders,
+            subagent,
         } = written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files, folders })
+        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files, folders, subagent })
     }
 }
 
 impl From<SessionSettings> for WrittenSettings {
     fn from(settings: SessionSettings) -> Self {
-        let SessionSettings { agent, model, thinking, system, sampling, plan, allowed, files, folders } =
-            settings;
+        let SessionSettings {
+            agent,
+            model,
+            thinking,
+            system,
+            sampling,
+            plan,
+            allowed,
+            files,
+            folders,
+            subagent,
+        } = settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
         Self {
@@ -149,6 +166,7 @@ impl From<SessionSettings> for WrittenSettings {
             allowed,
             files,
             folders,
+            subagent,
         }
     }
 }
@@ -203,6 +221,7 @@ impl SessionSettings {
             allowed: changed(self.allowed, &before.allowed, theirs.allowed),
             files,
             folders: changed(self.folders, &before.folders, theirs.folders),
+            subagent: theirs.subagent,
         }
     }
 }

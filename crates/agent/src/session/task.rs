@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::inbox::Inbox;
 use super::turn::{Turn, TurnConfig};
-use super::{Handle, Input, Sessions};
+use super::{Handle, Input, Parent, SessionOperation, Sessions};
 use crate::event::SessionEvent;
 use crate::runtime::Runtime;
 
@@ -21,21 +21,31 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
     let (log, inbox) = (&handle.log, Inbox::new(runtime.waiting.messages));
     let mut last: Option<Arc<TurnConfig>> = None;
     let mut upkeep = Upkeep::default();
+    let take = |input: Input| {
+        if matches!(&input, Input::Operation(SessionOperation::Stop | SessionOperation::Close)) {
+            handle.subagents.stop_all();
+        }
+        if let Input::Subagent(ended) = &input {
+            handle.subagents.remove(ended);
+        }
+        inbox.take(input, log, runtime);
+    };
     while !inbox.is_closing() {
         let Some(input) = upkeep.beside(inputs.recv()).await else { break };
-        inbox.take(input, log, runtime);
-        let is_idle = inbox.is_empty();
+        let is_end = matches!(input, Input::Subagent(_));
+        take(input);
+        let is_idle = inbox.is_empty() && !is_end;
         loop {
             let (stop, cancel) = Cancel::new();
             let Some(first) = inbox.next_turn(|| stop) else { break };
             log.begin_turn();
-            let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel };
+            let turn = Turn { runtime, session: &handle.id, inbox: &inbox, log, cancel, task: &task };
             let mut turn = pin!(turn.run(first, last.clone()));
             let began;
             (last, began) = loop {
                 tokio::select! {
                     biased;
-                    Some(input) = inputs.recv() => inbox.take(input, log, runtime),
+                    Some(input) = inputs.recv() => take(input),
                     used = &mut turn => break used,
                     () = upkeep.go_on() => {}
                 }
@@ -44,11 +54,20 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
                 upkeep.running = Some(Box::pin(runtime.expire_kept_files(began)));
             }
             while let Ok(input) = inputs.try_recv() {
-                inbox.take(input, log, runtime);
+                take(input);
             }
         }
-        if !is_idle {
+        if !is_idle && handle.subagents.count() == 0 {
             log.push(SessionEvent::Idle);
+        }
+    }
+    handle.subagents.stop_all();
+    let mut ended = pin!(handle.subagents.ended());
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut ended => break,
+            Some(input) = inputs.recv() => take(input),
         }
     }
     upkeep.end().await;
@@ -94,6 +113,8 @@ pub(super) struct Task {
     pub(super) runtime: Runtime,
     pub(super) sessions: Sessions,
     pub(super) handle: Handle,
+    /// Whose subagent it works for; none of a session that somebody speaks in.
+    pub(super) parent: Option<Parent>,
 }
 
 impl Drop for Task {

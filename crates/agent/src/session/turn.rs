@@ -12,6 +12,7 @@ mod next_place;
 mod not_run;
 mod outcome;
 mod result_lines;
+mod subagents;
 mod written_files;
 
 use std::sync::Arc;
@@ -28,8 +29,8 @@ use tools::NextPlace;
 
 use super::inbox::{Inbox, Pending};
 use super::steering::{HandedOver, OutgoingSay, WaitNotice, hand_over};
+use super::task::Task;
 use super::{EventLog, TreeChoice, TurnInput};
-use crate::call::Call;
 use crate::commit::GenerationOutcome;
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
@@ -57,6 +58,7 @@ pub(super) struct Turn<'a> {
     pub(super) log: &'a EventLog,
     /// Stops it, by an operation.
     pub(super) cancel: Cancel,
+    pub(super) task: &'a Task,
 }
 
 /// How what was written is answered.
@@ -201,7 +203,7 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
-        let begun = async { Ok((self.tree(&held, &first).await?, self.runtime.new_turn()?)) };
+        let begun = async { Ok((self.tree(&held, &first).await?, self.spending()?)) };
         match begun.await {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
@@ -381,16 +383,7 @@ impl Turn<'_> {
         let (mut from, mut cost, next) = (written.from, None, NextPlace::default());
         let mut earlier: Option<EarlierAnswer> = None;
         let ended = loop {
-            let call = Call {
-                who: Principal::Owner,
-                author: written.author.clone(),
-                trust: written.trust,
-                events: Arc::new(self.log.clone()),
-                // Stopped as well when the session is lost: its result would be refused.
-                cancel: held.cancel(),
-                answer_within: limits.answer_within,
-                waited: limits.waited.clone(),
-            };
+            let call = self.call(held, (&written.author, written.trust), limits);
             let request = GenerationRequest {
                 part_of: written.part_of,
                 guards: vec![held.guard()],
@@ -422,7 +415,7 @@ impl Turn<'_> {
             };
             let Some(node) = node else { break Ok(generated) };
             let (view, call, next) = (&written.view, &call, &next);
-            let place = CallSite { held, tree, view, call, config, spending: turn, next };
+            let place = CallSite { held, tree, view, call, config, spending: turn, next, hands_back };
             match self.run_calls(&place, registry, node, limits).await {
                 Ok(Called::Here(part_of)) => written.part_of = part_of,
                 Ok(Called::Nothing) => match self.go_on_by_hook(&place, registry, node, limits).await {

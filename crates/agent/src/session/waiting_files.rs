@@ -65,15 +65,19 @@ impl Turn<'_> {
             change(&mut settings);
             let text = settings.text()?;
             let store = &self.runtime.store;
-            if store.set_session_settings(&Principal::Owner, self.session, &before, &text).await?.is_none() {
+            if store
+                .set_session_settings(&Principal::Owner, self.settings_session(), &before, &text)
+                .await?
+                .is_none()
+            {
                 return Ok(());
             }
         }
     }
 
-    /// The settings of the session, as they are written and as they are read.
+    /// The settings of the session, or of the one whose subagent it is, as they are written and as they are read.
     pub(super) async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
-        let session = self.runtime.store.session(&Principal::Owner, self.session).await?;
+        let session = self.runtime.store.session(&Principal::Owner, self.settings_session()).await?;
         let text = session.map(|session| session.settings).unwrap_or_default();
         let settings = SessionSettings::read(&text)?;
         Ok((text, settings))

@@ -40,7 +40,7 @@ pub(crate) fn with_further(
     let root = Root::open(folder, &StoreGuard::new()).unwrap();
     let masker = Arc::new(Masker::new(&[]).unwrap());
     let scope = ToolScope {
-        roots: AllowedRoots::within(vec![root]),
+        roots: AllowedRoots::within(vec![root]).into(),
         trust: Trust::Workspace,
         masker,
         policy: policy.into(),

@@ -426,6 +426,7 @@ impl Conversation {
     /// # Errors
     /// What kept it from being said or answered. What was said or received until then is kept.
     pub async fn answer(&mut self, app: &App, asker: &Asker) -> Result<Chatted, CommandError> {
+        let mut waits_with = None;
         while let Some(step) = self.next(app, asker).await {
             let done = match step {
                 TurnStep::Done(done) => done,
@@ -437,10 +438,20 @@ impl Conversation {
             };
             let is_over = self.turn.as_ref().is_none_or(|turn| turn.is_over);
             if is_over && !self.asks_more() {
-                return self.take_first(app, asker, *done).await;
+                if !self.turn.as_ref().is_some_and(|turn| turn.session.has_had_subagents()) {
+                    return self.take_first(app, asker, *done).await;
+                }
+                self.tell_subagents(app);
+                waits_with = Some(match (waits_with, *done) {
+                    (Some(Ok(before)), Ok(done)) => Ok(Chatted::behind(before, done)),
+                    (_, done) => done,
+                });
             }
         }
-        Err(AgentError::Closed.into())
+        match waits_with {
+            Some(done) => self.take_first(app, asker, done).await,
+            None => Err(AgentError::Closed.into()),
+        }
     }
 }
 

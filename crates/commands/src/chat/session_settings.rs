@@ -289,6 +289,11 @@ impl Conversation {
             allowed: self.allowed.clone(),
             folders: self.kept_folders.clone(),
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
+            // Written where it runs, and by nobody else.
+            subagent: self
+                .seen
+                .as_ref()
+                .and_then(|seen| SessionSettings::read(&seen.settings).ok()?.subagent),
         }
     }
 

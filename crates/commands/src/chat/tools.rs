@@ -2,11 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ::tools::{
     BackgroundChanges, Checkpoints, CommandEgress, CommandScope, Hook, IsShown, Processes, RootCheckpoints,
-    SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    SUBAGENT_TOOLS, SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -73,7 +72,9 @@ fn given(
         let all = if works { there(app) } else { Vec::new() };
         all.into_iter().filter(|name| loom_tools::permission(name).is_none()).collect()
     };
-    let Some(configured) = app.settings.agents.get(agent) else { return Ok(unnamed()) };
+    let Some(configured) = app.settings.agents.get(agent) else {
+        return Ok(without_subagents(session, unnamed()));
+    };
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     configured.check().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
     let mut names = configured.tools.clone().unwrap_or_else(unnamed);
@@ -81,7 +82,13 @@ fn given(
         return Err(wrong(named_without_permission(agent, name, key)));
     }
     names.extend(loom_tools::names(configured).map(str::to_owned));
-    Ok(names)
+    Ok(without_subagents(session, names))
+}
+
+/// Names of tools, in a session that is forgotten with its end without those of subagents: what these say is kept.
+fn without_subagents(session: SessionType, mut names: Vec<String>) -> Vec<String> {
+    names.retain(|name| session != SessionType::Private || !SUBAGENT_TOOLS.contains(&name.as_str()));
+    names
 }
 
 /// Whether tools that nobody named fit into the window of a model (spec: context §3).
@@ -385,7 +392,8 @@ pub(crate) fn scope(
     Ok(ToolScope {
         roots: AllowedRoots::within(
             root.into_iter().chain(named).chain(skill_roots).chain(everything).collect(),
-        ),
+        )
+        .into(),
         trust,
         masker,
         policy: session_policy(app, agent)?,
@@ -477,13 +485,13 @@ fn commands(
         report,
         walls,
         quarantine: home.dir(HomeDir::Quarantine).map_err(at_home)?,
-        checkpoints,
+        checkpoints: Arc::new(checkpoints),
         processes: Processes::new(app.settings.limits.processes),
         background_changes: BackgroundChanges::default(),
         egress: CommandEgress {
             gate: Gate::default(),
             private_hosts: app.settings.web.private_hosts.clone(),
         },
-        is_tainted: AtomicBool::default(),
+        is_tainted: Arc::default(),
     }))
 }

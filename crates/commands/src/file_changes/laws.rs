@@ -211,7 +211,7 @@ impl Shared {
     /// The agent calls a tool; whether it did anything.
     fn call(&mut self, tool: &str, arguments: &Value) -> bool {
         let scope = ToolScope {
-            roots: AllowedRoots::within(vec![Root::open(&self.folder, &self.disk.guard).unwrap()]),
+            roots: AllowedRoots::within(vec![Root::open(&self.folder, &self.disk.guard).unwrap()]).into(),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
             policy: Policy::default().into(),
@@ -236,6 +236,7 @@ impl Shared {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: Cancel::never(),
+            subagents: None,
         };
         if tool == "write" {
             let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();

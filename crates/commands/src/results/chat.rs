@@ -126,6 +126,20 @@ pub struct Chatted {
     pub streamed: bool,
 }
 
+impl Chatted {
+    /// What came of a turn behind another one of the same call, with what was done in both.
+    pub(crate) fn behind(before: Self, done: Self) -> Self {
+        let cost = [before.cost, done.cost].into_iter().flatten().reduce(|one, other| one + other);
+        Self {
+            cost,
+            calls: [before.calls, done.calls].concat(),
+            changed: [before.changed, done.changed].concat(),
+            denied: [before.denied, done.denied].concat(),
+            ..done
+        }
+    }
+}
+
 /// What a turn that ended with an error came to until then.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnfinishedTurn {

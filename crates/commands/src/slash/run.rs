@@ -231,6 +231,9 @@ impl App {
                     let expansion = skills::expansion(self, asker, &name, &text).await?;
                     return conversation.say_expansion(self, asker, expansion).await;
                 }
+                SlashCommand::Subagents => {
+                    CommandOutcome::Subagents(conversation.subagents_shown(self, asker).await?)
+                }
                 SlashCommand::Policy { reset } => {
                     if reset {
                         conversation.take_back_permissions(self, asker).await?;

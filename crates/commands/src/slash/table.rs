@@ -15,11 +15,11 @@ use crate::rights::Right;
 use crate::table::Command;
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 44] = [
+pub const TABLE: [SlashSpec; 45] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, POLICY, TRUST, APPROVE, DENY, QUEUE, STOP,
-    QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, POLICY, TRUST, APPROVE, DENY,
+    QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -456,6 +456,15 @@ const SKILLS: SlashSpec = SlashSpec {
         Ok(SlashCommand::RunSkill { name: name.to_owned(), text: text.trim().to_owned() })
     },
 };
+const SUBAGENTS: SlashSpec = SlashSpec {
+    name: "subagents",
+    section: Section::Looking,
+    arguments: "",
+    right: Right::Read,
+    help: "list the subagents of this session: how they stand and what they cost",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, SlashCommand::Subagents),
+};
 const POLICY: SlashSpec = SlashSpec {
     name: "policy",
     section: Section::Looking,
@@ -591,6 +600,7 @@ impl SlashCommand {
             Self::Export { .. } => EXPORT,
             Self::Tools => TOOLS,
             Self::RunSkill { .. } => SKILLS,
+            Self::Subagents => SUBAGENTS,
             Self::Policy { .. } => POLICY,
             Self::Approve { .. } => APPROVE,
             Self::Deny { .. } => DENY,

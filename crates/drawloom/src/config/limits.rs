@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent::{KeptFileBounds, TurnBounds, WaitingBounds};
+use agent::{KeptFileBounds, SubagentBounds, TurnBounds, WaitingBounds};
 use commands::settings::{ProcessBounds, ResourceLimits as CommandLimits};
 use loom::plan::MAX_NODE_BYTES;
 use schemars::JsonSchema;
@@ -57,6 +57,15 @@ pub(crate) struct Limits {
     /// How often the same tool is called with the same arguments, while no file changes, before the same is asked.
     #[schemars(range(min = 2, max = 1_000))]
     pub(crate) same_call: u32,
+    /// How often the model is asked by a subagent, which ends there unfinished.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) subagent_calls: u32,
+    /// How many subagents of a conversation run at a time; further ones wait.
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) subagents: usize,
+    /// How many subagents stand one below the other: at 1 they have none of their own.
+    #[schemars(range(min = 1, max = 5))]
+    pub(crate) subagent_depth: u32,
     /// How many commands run in the background of one conversation at a time; one more is refused.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) processes: usize,
@@ -87,6 +96,7 @@ impl Default for Limits {
             CommandLimits::default();
         let WaitingBounds { messages, questions } = WaitingBounds::default();
         let TurnBounds { model_calls, time, tokens, same_calls } = TurnBounds::default();
+        let subagents = SubagentBounds::default();
         let KeptFileBounds { bytes, age } = KeptFileBounds::default();
         Self {
             glob: glob.as_secs_f64(),
@@ -102,6 +112,9 @@ impl Default for Limits {
             turn_time: u32::try_from(time.as_secs()).unwrap_or(u32::MAX),
             turn_tokens: tokens,
             same_call: same_calls,
+            subagent_calls: subagents.model_calls,
+            subagents: subagents.at_once,
+            subagent_depth: subagents.depth,
             free_space: Bytes(free_space),
             home_warn: Bytes(5 << 30),
             wal: Bytes(store::StoreLimits::default().wal),
@@ -122,6 +135,15 @@ impl Limits {
             time: Duration::from_secs(self.turn_time.into()),
             tokens: self.turn_tokens,
             same_calls: self.same_call,
+        }
+    }
+
+    /// Limits of the subagents of a session.
+    pub(crate) fn of_subagents(&self) -> SubagentBounds {
+        SubagentBounds {
+            model_calls: self.subagent_calls,
+            at_once: self.subagents,
+            depth: self.subagent_depth,
         }
     }
 

@@ -65,6 +65,13 @@ pub struct Processes {
     bounds: ProcessBounds,
 }
 
+impl Processes {
+    /// None, with the same bounds.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.bounds)
+    }
+}
+
 #[derive(Debug)]
 struct Process {
     line: String,

@@ -124,7 +124,7 @@ impl Fixture {
         fs::create_dir(&folder).unwrap();
         let guard = StoreGuard::new();
         let scope = ToolScope {
-            roots: roots(Root::open(&folder, &guard).unwrap(), &guard),
+            roots: roots(Root::open(&folder, &guard).unwrap(), &guard).into(),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[]).unwrap()),
             policy: policy.into(),
@@ -196,5 +196,6 @@ pub(crate) fn place() -> CallPlace {
         spending: String::new(),
         waited: WaitedTime::default(),
         cancel: Cancel::never(),
+        subagents: None,
     }
 }

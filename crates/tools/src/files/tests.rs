@@ -45,7 +45,7 @@ impl ChangeRecorder for Unread {
 
 fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
     ToolScope {
-        roots: AllowedRoots::within(roots),
+        roots: AllowedRoots::within(roots).into(),
         trust: Trust::Workspace,
         masker: Arc::new(Masker::new(secrets).unwrap()),
         policy: Policy::default().into(),

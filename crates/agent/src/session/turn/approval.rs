@@ -16,7 +16,7 @@ use super::Turn;
 use super::calls::CallSite;
 use crate::blocking::on_disk;
 use crate::error::AgentError;
-use crate::event::{QuestionKind, SessionEvent};
+use crate::event::QuestionKind;
 use crate::questions::{ALWAYS, Answer, Decision, ONCE, Question, QuestionContext, SESSION};
 use crate::session::SessionSettings;
 
@@ -154,7 +154,7 @@ impl Turn<'_> {
         );
         // Whoever said yes hears that it was not run.
         let void = |why: &str| {
-            self.log.push(SessionEvent::notice(format!("{tool} was not run: {why}")));
+            self.tell_asked(format!("{tool} was not run: {why}"));
             refused(&format!("{why}: call it again"))
         };
         if again.2 != verdict || plan_mode != (site.config.plan || self.is_plan_mode_on().await) {
@@ -212,7 +212,7 @@ impl Turn<'_> {
             }
             _ => None,
         };
-        told.into_iter().for_each(|told| self.log.push(SessionEvent::notice(told)));
+        told.into_iter().for_each(|told| self.tell_asked(told));
     }
 }
 

@@ -16,7 +16,7 @@ use media::Picture;
 use policy::Effect;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CallPlace, CheckedCall, NextPlace, ToolOutput, ToolRegistry, WaitedTime};
+use tools::{CallPlace, CheckedCall, NextPlace, SUBAGENT_TOOLS, ToolOutput, ToolRegistry, WaitedTime};
 
 use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
@@ -40,6 +40,8 @@ pub(super) struct CallSite<'a> {
     pub(super) spending: &'a str,
     /// Where the view goes once the turn has ended.
     pub(super) next: &'a NextPlace,
+    /// Whether what others say meanwhile is theirs.
+    pub(super) hands_back: bool,
 }
 
 impl CallSite<'_> {
@@ -55,6 +57,7 @@ impl CallSite<'_> {
             spending: self.spending.to_owned(),
             waited,
             cancel: self.held.cancel(),
+            subagents: None,
         }
     }
 }
@@ -297,7 +300,10 @@ impl Turn<'_> {
             let changes = CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
                 .approved(is_approved)
                 .by(&asked.tool);
-            let place = site.call_place(trust, part_of, limits.waited.clone());
+            let mut place = site.call_place(trust, part_of, limits.waited.clone());
+            if SUBAGENT_TOOLS.contains(&asked.tool.as_str()) {
+                place.subagents = Some(Arc::new(self.subagents(site, answer, limits)));
+            }
             running.push(Box::pin(run(site.held, checked, (changes, place), asked, claim)));
         }
         Ok(())

@@ -118,6 +118,7 @@ impl Turn<'_> {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: held.cancel(),
+            subagents: None,
         };
         let told = [("session".to_owned(), json!(self.session.0))].into_iter().collect();
         self.run_hooks(registry, (event, told, true), (changes, place)).await;

@@ -71,6 +71,11 @@ impl TurnLimits {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
+    /// Tokens that it may use before it asks.
+    pub(super) const fn tokens_left(&self) -> u64 {
+        self.allowed.tokens.saturating_sub(self.tokens)
+    }
+
     /// The turn ends, also with what was said meanwhile, where a limit is met elsewhere.
     pub(super) const fn end_by(&mut self, error: &AgentError) {
         self.is_met |= matches!(error, AgentError::Limit(_));

@@ -41,7 +41,7 @@ impl Tree {
     /// What a search says, and whether something that it shows is from outside: `outside` is.
     fn search(&self, asked: &serde_json::Value, threads: usize, outside: &[Digest]) -> (String, bool) {
         let scope = ToolScope {
-            roots: AllowedRoots::within(vec![Root::open(self.folder.path(), &self.guard).unwrap()]),
+            roots: AllowedRoots::within(vec![Root::open(self.folder.path(), &self.guard).unwrap()]).into(),
             trust: Trust::Workspace,
             masker: Arc::new(Masker::new(&[Secret::new("key", SECRET).unwrap()]).unwrap()),
             policy: Policy::default().into(),

@@ -1,0 +1,212 @@
+//! What calls of a turn reach of the subagents of its session: to begin one, to look at them, to stop one.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use context::Bootstrap;
+use loom::plan::NewTree;
+use loom::render::window;
+use loom::tree::{TreeOrigin, TreeOriginKind};
+use loom::{Mode, NodeId, Op, Purpose, Role, TreeId, TreeReader, Trust, ViewName, path, render};
+use model::{Cancel, Money};
+use store::{AttachedWrites, NewSession, Principal, SessionId, SessionKind};
+use tokio::sync::Semaphore;
+use tools::{CallPlace, SubagentTask, Subagents};
+
+use super::work::SubagentWork;
+use super::{Parent, RunningSubagent, SubagentEnd, SubagentRecord, SubagentState, SubagentTerms};
+use crate::error::AgentError;
+use crate::event::EventSink;
+use crate::runtime::Runtime;
+use crate::session::turn::{TurnConfig, tool_author};
+use crate::session::{Handle, SessionSettings};
+
+/// What names of their sessions begin with.
+const PREFIX: &str = "sub-";
+/// Characters of the id of a tree that follow it: the random ones.
+const ID_CHARS: usize = 10;
+/// Characters of a label.
+const LABEL: usize = 40;
+/// Subagents of a session that have not ended, at most.
+const MOST: usize = 64;
+/// The file of a workspace that a subagent is sent.
+const INSTRUCTIONS: &str = "AGENTS.md";
+
+/// The subagents of a session, for a call of its turn.
+pub(in crate::session) struct SubagentDesk {
+    pub(in crate::session) runtime: Runtime,
+    pub(in crate::session) handle: Handle,
+    /// Whose subagent the session is itself, if it is one.
+    pub(in crate::session) parent: Option<Parent>,
+    /// How its turn asks, which is how a subagent does.
+    pub(in crate::session) config: TurnConfig,
+    /// The answer that calls.
+    pub(in crate::session) answer: NodeId,
+    /// Where its questions are asked.
+    pub(in crate::session) events: Arc<dyn EventSink>,
+    pub(in crate::session) answer_within: Option<Duration>,
+    pub(in crate::session) hands_back: bool,
+    /// Tokens that its turn may still use.
+    pub(in crate::session) tokens: u64,
+}
+
+impl Subagents for SubagentDesk {
+    fn spawn(&self, task: SubagentTask, place: &CallPlace) -> Result<String, String> {
+        tokio::runtime::Handle::current().block_on(self.begin(task, place))
+    }
+
+    fn status(&self, id: Option<&str>) -> Result<(String, Trust), String> {
+        tokio::runtime::Handle::current().block_on(self.told(id))
+    }
+
+    fn stop(&self, id: &str) -> Result<String, String> {
+        let running = self.handle.subagents.find(id);
+        let running =
+            running.ok_or_else(|| format!("no subagent {id} runs here: subagent_status lists them"))?;
+        running.stop.cancel();
+        Ok(format!("{id} is being stopped"))
+    }
+}
+
+impl SubagentDesk {
+    async fn begin(&self, asked: SubagentTask, place: &CallPlace) -> Result<String, String> {
+        let SubagentTask { task, label, tools, budget } = asked;
+        if task.trim().is_empty() {
+            return Err("the task is empty".to_owned());
+        }
+        if self.handle.subagents.count() >= MOST {
+            return Err(format!("{MOST} subagents have not ended yet: wait for some of them"));
+        }
+        let bounds = self.runtime.subagents;
+        let depth = self.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
+        let own = self.config.tools.as_ref().ok_or("there are no tools here")?;
+        let registry = Arc::new(own.of_subagent(tools.as_deref(), depth < bounds.depth)?);
+        let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| task.clone());
+        let label = self.runtime.masker.mask_entering(&text::title::title(&label)).text.into_owned();
+        let label: String = label.chars().take(LABEL).collect();
+        let begun = self.begin_session(place, &label).await;
+        let (session, name, tree) = begun.map_err(|error| format!("it could not be begun: {error}"))?;
+        let bootstrap = Bootstrap {
+            files: self
+                .config
+                .bootstrap
+                .files
+                .iter()
+                .filter(|file| file.name == INSTRUCTIONS)
+                .cloned()
+                .collect(),
+            left_out: Vec::new(),
+            tools: registry.specs(),
+            skills: None,
+            refused_skills: Vec::new(),
+            memory: None,
+            reload: false,
+            ..Bootstrap::clone(&self.config.bootstrap)
+        };
+        let config = TurnConfig {
+            purpose: Purpose::Subagent,
+            bootstrap: Arc::new(bootstrap),
+            tools: Some(registry),
+            ..self.config.clone()
+        };
+        let (stop, cancel) = Cancel::new();
+        let running = Arc::new(RunningSubagent {
+            session,
+            name: name.clone(),
+            tree,
+            stop,
+            progress: Mutex::new(SubagentEnd::nothing_yet(SubagentState::Queued)),
+        });
+        let slots = self.handle.subagents.0.slots.get_or_init(|| Arc::new(Semaphore::new(bounds.at_once)));
+        self.handle.subagents.add(Arc::clone(&running));
+        let mut runtime = self.runtime.clone();
+        (runtime.turn_bounds.model_calls, runtime.turn_bounds.tokens) = (bounds.model_calls, self.tokens);
+        let events = Arc::clone(&self.events);
+        let session = self.parent.as_ref().map_or(&self.handle.id, |parent| &parent.session).clone();
+        let (spending, budget) = (place.spending.clone(), budget.map(Money::from_dollars));
+        let terms = Arc::new(SubagentTerms { label: label.clone(), budget });
+        let parent = Parent { terms, session, spending, depth, events, running };
+        let work = SubagentWork {
+            runtime,
+            begun_by: self.handle.clone(),
+            parent,
+            slots: Arc::clone(slots),
+            cancel,
+            config: Arc::new(config),
+            task,
+            trust: place.trust,
+            place: (place.tree, place.view.clone()),
+            answer_within: self.answer_within,
+            hands_back: self.hands_back,
+        };
+        tokio::spawn(work.run());
+        Ok(format!("{name} ({label}) has begun; what it comes to is told to you"))
+    }
+
+    /// Begins the session of one, with its tree.
+    async fn begin_session(
+        &self,
+        place: &CallPlace,
+        label: &str,
+    ) -> Result<(SessionId, String, TreeId), AgentError> {
+        let (runtime, who, parent) = (&self.runtime, &Principal::Owner, &self.handle.id);
+        let tree = runtime.new_id::<TreeId>()?;
+        let id = tree.to_string().to_lowercase();
+        let name = format!("{PREFIX}{}", id.chars().skip(id.len() - ID_CHARS).collect::<String>());
+        let session = SessionId(runtime.new_id::<TreeId>()?.to_string());
+        let workspace = runtime.store.session(who, parent).await?.map(|parent| parent.workspace);
+        let begins = NewSession {
+            id: session.clone(),
+            workspace: workspace.unwrap_or_default(),
+            name: name.clone(),
+            kind: SessionKind::Isolated,
+            at: runtime.now(),
+        };
+        let with = AttachedWrites {
+            begins: Some(begins),
+            session: Some(session.0.clone()),
+            ..AttachedWrites::nothing()
+        };
+        let origin = TreeOrigin { tree: place.tree, node: Some(self.answer), kind: TreeOriginKind::Spawn };
+        let new = NewTree { mode: Mode::Dialogue, title: label.to_owned(), origin: Some(origin) };
+        let author = tool_author("spawn");
+        let writer = (who, &author, place.trust);
+        runtime.change_as(writer, tree, &ViewName::default(), Op::Create(new), with).await?;
+        let owner = runtime.instance.to_string();
+        let record = SubagentRecord { parent: parent.clone(), label: label.to_owned(), owner, ended: None };
+        let settings = SessionSettings { subagent: Some(record), ..SessionSettings::default() };
+        runtime.store.set_session_settings(who, &session, "", &settings.text()?).await?;
+        Ok((session, name, tree))
+    }
+
+    async fn told(&self, id: Option<&str>) -> Result<(String, Trust), String> {
+        let all = self.runtime.subagents_of(&self.handle.id, &self.handle.subagents).await;
+        let all = all.map_err(|error| format!("they could not be read: {error}"))?;
+        let Some(id) = id else {
+            let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+            // Labels are words of the agent's own.
+            let told = if lines.is_empty() { "you have no subagents".to_owned() } else { lines.join("\n") };
+            return Ok((told, Trust::Agent));
+        };
+        let one = all.into_iter().find(|one| one.name == id);
+        let one = one.ok_or_else(|| format!("there is no subagent {id}"))?;
+        let said = self.runtime.read(&Principal::Owner, one.tree, said_last).await;
+        Ok(match said.map_err(|error| format!("what it said could not be read: {error}"))? {
+            Some((said, trust)) => (format!("{one}\nIt said last:\n{said}"), trust.min(Trust::Agent)),
+            None => (one.to_string(), Trust::Agent),
+        })
+    }
+}
+
+/// What the agent of a tree said last, and how far it is believed.
+fn said_last(rows: &dyn TreeReader) -> Result<Option<(String, Trust)>, loom::RowError> {
+    let view = ViewName::default();
+    let end = render::tip(rows, &view)?;
+    let depth = path::position(rows, end)?.depth;
+    let path = path::ViewOverrides::read(rows, &view, end)?;
+    let passages = window(rows, &view, &path, Some(depth), usize::try_from(depth).unwrap_or(usize::MAX))?;
+    let said = passages.into_iter().rfind(|passage| {
+        passage.position.role == Some(Role::Assistant) && !passage.excluded && !passage.row.purged
+    });
+    Ok(said.map(|passage| (passage.row.node.said().into_owned(), passage.row.node.trust)))
+}

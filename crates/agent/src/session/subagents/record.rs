@@ -1,0 +1,179 @@
+//! How subagents stand: of those that run here as they say, of the others as was written with their sessions.
+
+use std::fmt;
+
+use loom::TreeId;
+use model::Money;
+use serde::{Deserialize, Serialize};
+use store::{LIST_PAGE, LeaseOwner, Principal, Session, SessionFilter, SessionId, all_pages};
+
+use super::SubagentList;
+use crate::error::AgentError;
+use crate::runtime::Runtime;
+use crate::session::SessionSettings;
+
+/// Of whom a session is the subagent, as it is written with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubagentRecord {
+    /// The session that began it.
+    pub parent: SessionId,
+    pub label: String,
+    /// The process in which it runs.
+    pub owner: String,
+    /// How it ended; none before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<SubagentEnd>,
+}
+
+/// State of a subagent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubagentState {
+    /// Others run, and it waits for its turn.
+    Queued,
+    Running,
+    /// A question of it waits for an answer.
+    Waiting,
+    Done,
+    Failed,
+    /// A limit ended it before it was done.
+    Limit,
+    Stopped,
+}
+
+impl fmt::Display for SubagentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Waiting => "waiting for an answer",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Limit => "not finished: a limit was reached",
+            Self::Stopped => "stopped",
+        })
+    }
+}
+
+/// How far a subagent has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubagentEnd {
+    pub state: SubagentState,
+    /// Why it failed, or which limit it reached.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    pub model_calls: u32,
+    pub tool_calls: u32,
+    /// Tokens that were sent and received, as far as they were reported.
+    pub tokens: u64,
+}
+
+impl SubagentEnd {
+    pub(super) const fn nothing_yet(state: SubagentState) -> Self {
+        Self { state, why: String::new(), model_calls: 0, tool_calls: 0, tokens: 0 }
+    }
+}
+
+/// How a subagent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubagentStatus {
+    /// Name of its session.
+    pub name: String,
+    pub label: String,
+    pub tree: TreeId,
+    pub progress: SubagentEnd,
+    /// What its requests came to.
+    pub cost: Money,
+    /// Tokens whose price is not known.
+    pub unpriced_tokens: u64,
+}
+
+impl fmt::Display for SubagentStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SubagentEnd { state, why, model_calls, tool_calls, tokens } = &self.progress;
+        write!(f, "{} ({}): {state}", self.name, self.label)?;
+        if !why.is_empty() {
+            write!(f, ": {why}")?;
+        }
+        let tokens = text::number::grouped(*tokens);
+        write!(f, " · {model_calls} model calls, {tool_calls} tool calls, {tokens} tokens, {}", self.cost)
+    }
+}
+
+impl Runtime {
+    /// The subagents that a session began, the oldest first.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub(in crate::session) async fn subagents_of(
+        &self,
+        parent: &SessionId,
+        here: &SubagentList,
+    ) -> Result<Vec<SubagentStatus>, AgentError> {
+        let who = &Principal::Owner;
+        let Some(session) = self.store.session(who, parent).await? else { return Ok(Vec::new()) };
+        let filter = SessionFilter { workspace: Some(session.workspace), name: None, archived: true };
+        let page = |after| self.store.sessions(who, filter.clone(), after, LIST_PAGE);
+        let mut found = Vec::new();
+        for session in all_pages(Session::place, page).await? {
+            let record = SessionSettings::read(&session.settings).ok().and_then(|settings| settings.subagent);
+            let Some(record) = record.filter(|record| record.parent == *parent) else { continue };
+            let Some(tree) = session.tree() else { continue };
+            let spent = self.store.spent_in(who, tree).await?;
+            let status = SubagentStatus {
+                name: session.name.clone(),
+                progress: self.progress_of(&session.name, &record, here)?,
+                label: record.label,
+                tree,
+                cost: Money(spent.micro_dollars.saturating_mul(crate::spend::NANOS)),
+                unpriced_tokens: spent.unpriced_tokens,
+            };
+            found.push((session.created_at, status));
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found.into_iter().map(|(_, status)| status).collect())
+    }
+
+    fn progress_of(
+        &self,
+        name: &str,
+        record: &SubagentRecord,
+        here: &SubagentList,
+    ) -> Result<SubagentEnd, AgentError> {
+        if let Some(ended) = &record.ended {
+            return Ok(ended.clone());
+        }
+        if let Some(running) = here.find(name) {
+            return Ok(running.progress().clone());
+        }
+        let owner = LeaseOwner::new(record.owner.clone());
+        let is_elsewhere = record.owner != self.instance.to_string() && !self.is_gone(&owner)?;
+        Ok(if is_elsewhere {
+            let why = format!("in {}", self.name_of(&owner));
+            SubagentEnd { why, ..SubagentEnd::nothing_yet(SubagentState::Running) }
+        } else {
+            let why = "its process ended, and nothing of it goes on".to_owned();
+            SubagentEnd { why, ..SubagentEnd::nothing_yet(SubagentState::Stopped) }
+        })
+    }
+
+    /// Writes with a subagent's session how it ended.
+    pub(super) async fn keep_end(&self, session: &SessionId, end: &SubagentEnd) -> Result<(), AgentError> {
+        let (who, mut seen) = (&Principal::Owner, None);
+        loop {
+            let before = match seen.take() {
+                Some(seen) => seen,
+                None => self.store.session(who, session).await?.map(|now| now.settings).unwrap_or_default(),
+            };
+            let mut settings = SessionSettings::read(&before)?;
+            let Some(record) = &mut settings.subagent else { return Ok(()) };
+            record.ended = Some(end.clone());
+            seen = self.store.set_session_settings(who, session, &before, &settings.text()?).await?;
+            if seen.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Result of `/subagents`.
+
+use agent::session::SubagentState;
+use loom::TreeId;
+use serde::Serialize;
+
+/// `/subagents`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SubagentsShown {
+    /// The subagents of the session, the oldest first.
+    pub subagents: Vec<SubagentShown>,
+}
+
+/// A subagent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SubagentShown {
+    /// Name of its session.
+    pub session: String,
+    pub label: String,
+    pub tree: TreeId,
+    pub state: SubagentState,
+    /// Why it failed or was stopped, or which limit it reached.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    pub model_calls: u32,
+    pub tool_calls: u32,
+    /// Tokens that were sent and received, as far as they were reported.
+    pub tokens: u64,
+    /// What it cost, in dollars.
+    pub cost: f64,
+    /// Tokens whose price is not known.
+    pub unpriced_tokens: u64,
+}

@@ -1,0 +1,20 @@
+//! Subagents of a conversation: how they stand, and what they came to.
+
+use commands::results::subagents::{SubagentShown, SubagentsShown};
+use text::number::grouped;
+
+use super::{OutputStyle, RenderedOutcome, table};
+
+pub(super) fn list(found: &SubagentsShown, to: OutputStyle) -> RenderedOutcome {
+    let row = |one: &SubagentShown| -> Vec<String> {
+        let why = if one.why.is_empty() { String::new() } else { format!(": {}", one.why) };
+        let calls = format!("{} + {} calls", one.model_calls, one.tool_calls);
+        let tokens = format!("{} tokens", grouped(one.tokens));
+        let cost = model::Money::from_dollars(one.cost).to_string();
+        let cells =
+            [one.session.clone(), one.label.clone(), format!("{}{why}", one.state), calls, tokens, cost];
+        cells.map(|cell| to.line(&cell).into_owned()).into()
+    };
+    let rows: Vec<Vec<String>> = found.subagents.iter().map(row).collect();
+    RenderedOutcome::new(table::explained(&rows, to)).or_saying(to, "no subagents in this session")
+}
