@@ -223,7 +223,13 @@ fn begin(runtime: &Runtime, sessions: &Sessions, id: &SessionId, parent: Option<
     };
     tasks.running.insert(id.clone(), handle.clone());
     drop(tasks);
-    let task = Task { runtime: runtime.clone(), sessions: sessions.clone(), handle: handle.clone(), parent };
+    let task = Task {
+        runtime: runtime.clone(),
+        sessions: sessions.clone(),
+        handle: handle.clone(),
+        parent,
+        before: Mutex::default(),
+    };
     let task = tokio::spawn(task::run(task, received));
     // It was not set before: the handle is new.
     let _ = handle.task.set(task.abort_handle());

@@ -254,10 +254,13 @@ impl Repl<'_> {
                 // What a conversation that ends has not said is named at its end.
                 TurnStep::Rejected(_) if meanwhile.is_ending() => {}
                 TurnStep::Rejected(error) => self.failed(&error).await,
-                TurnStep::Done(done) => match *done {
-                    Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
-                    Err(error) => self.failed(&error).await,
-                },
+                TurnStep::Done(done) => {
+                    match *done {
+                        Ok(done) => self.show(&CommandOutcome::Chatted(done))?,
+                        Err(error) => self.failed(&error).await,
+                    }
+                    conversation.tell_subagents(app);
+                }
             }
         }
         let mut flow = meanwhile.end(conversation).await;

@@ -231,6 +231,8 @@ mod stops;
 mod streams;
 #[path = "cli/subagents.rs"]
 mod subagents;
+#[path = "cli/subagents_ended.rs"]
+mod subagents_ended;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/thinking.rs"]

@@ -50,6 +50,8 @@ pub(super) struct Pending {
     pub(super) answer_within: Option<Duration>,
     /// Whether the turn it is said in ends with its answer.
     pub(super) hands_back: bool,
+    /// Whether it is what a subagent came to: a turn that it begins goes on with the one that began the subagent.
+    pub(super) is_result: bool,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
     when: When,
@@ -70,6 +72,7 @@ impl Pending {
             trust,
             answer_within,
             hands_back,
+            is_result: false,
             remote,
             when,
         }
@@ -97,6 +100,7 @@ impl Pending {
             trust,
             answer_within: Some(DEADLINE),
             hands_back: false,
+            is_result: false,
             remote: None,
             when,
         }
@@ -107,7 +111,7 @@ impl Pending {
         let SubagentResult { text, tree, view, author, trust, answer_within, hands_back } = said;
         let input = TurnInput::New { texts: vec![text], media: Vec::new(), waiting: Vec::new() };
         let pending = Self::unasked((key, view), input, (author, trust), When::Steers);
-        Self { tree, answer_within, hands_back, ..pending }
+        Self { tree, answer_within, hands_back, is_result: true, ..pending }
     }
 
     fn remote(mut remote: Box<RemoteInput>) -> Self {

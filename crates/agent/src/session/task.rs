@@ -2,14 +2,14 @@
 
 use std::future::pending;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use model::Cancel;
 use tokio::sync::mpsc;
 
-use super::inbox::Inbox;
-use super::turn::{Turn, TurnConfig};
+use super::inbox::{Inbox, Pending};
+use super::turn::{Turn, TurnConfig, UsedByTurn};
 use super::{Handle, Input, Parent, SessionOperation, Sessions};
 use crate::event::SessionEvent;
 use crate::runtime::Runtime;
@@ -115,6 +115,27 @@ pub(super) struct Task {
     pub(super) handle: Handle,
     /// Whose subagent it works for; none of a session that somebody speaks in.
     pub(super) parent: Option<Parent>,
+    /// The turn before; none before the first.
+    pub(super) before: Mutex<Option<TurnBefore>>,
+}
+
+/// What is kept of a turn for one that goes on with it.
+#[derive(Debug, Clone)]
+pub(super) struct TurnBefore {
+    pub(super) used: UsedByTurn,
+    /// Its name in the budgets.
+    pub(super) spending: String,
+}
+
+impl Task {
+    /// The turn that a turn goes on with; none of one that somebody begins.
+    pub(super) fn before(&self, first: &Pending) -> Option<TurnBefore> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| first.is_result)
+    }
+
+    pub(super) fn keep_before(&self, before: TurnBefore) {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+    }
 }
 
 impl Drop for Task {

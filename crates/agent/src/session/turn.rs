@@ -42,6 +42,7 @@ pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::{CallChanges, writes_texts};
 use limits::TurnLimits;
+pub(super) use limits::UsedByTurn;
 use next_place::MOVED;
 pub use not_run::{answered_calls, calls_not_run, tools_not_run};
 use outcome::{EarlierAnswer, outcomes};
@@ -203,7 +204,7 @@ impl Turn<'_> {
 
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
-        let begun = async { Ok((self.tree(&held, &first).await?, self.spending()?)) };
+        let begun = async { Ok((self.tree(&held, &first).await?, self.spending(&first)?)) };
         match begun.await {
             Ok((tree, spending)) => {
                 self.inbox.turn_holds(held.fence(), config.identity(tree));
@@ -212,8 +213,8 @@ impl Turn<'_> {
                 if let Some(tools) = &config.tools {
                     self.tell_written(tools, tree).await;
                 }
-                let mut batch = vec![first];
-                let mut limits = TurnLimits::new(self.runtime.turn_bounds);
+                let mut limits = self.limits(&first);
+                let mut batch = self.beginning(&held, (tree, first), &mut limits).await;
                 while !batch.is_empty() {
                     limits.hear(&batch);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
@@ -228,6 +229,7 @@ impl Turn<'_> {
                     }
                     batch = self.inbox.next_joining();
                 }
+                self.keep_used(&limits, spending.turn());
             }
             Err(error) => self.reject(&first.key, error),
         }

@@ -430,8 +430,9 @@ impl Conversation {
         while let Some(step) = self.next(app, asker).await {
             let done = match step {
                 TurnStep::Done(done) => done,
-                TurnStep::Joined { text, .. } => {
-                    app.frontend.note(&format!("{}> (another process) {text}", self.name()));
+                TurnStep::Joined { text, remote } => {
+                    let by = if remote { " (another process)" } else { "" };
+                    app.frontend.note(&format!("{}>{by} {text}", self.name()));
                     continue;
                 }
                 TurnStep::Rejected(_) | TurnStep::AskedAgain { .. } => continue,

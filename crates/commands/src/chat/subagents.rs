@@ -26,7 +26,7 @@ impl Conversation {
     }
 
     /// Says that subagents are waited for, which the turn left at work.
-    pub(super) fn tell_subagents(&self, app: &App) {
+    pub fn tell_subagents(&self, app: &App) {
         let running = self.turn.as_ref().map_or(0, |turn| turn.session.running_subagents());
         if running > 0 {
             let them = if running == 1 { "a subagent".to_owned() } else { format!("{running} subagents") };

@@ -6,7 +6,16 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{CallScope, ToolOutput, ToolScope};
+use super::{CallScope, Steering, Tool, ToolOutput, ToolScope};
+
+impl Tool {
+    /// The tool as one whose calls are made in the order of their answer, whatever they change.
+    #[must_use]
+    pub(crate) fn in_order(self) -> Self {
+        let steering = Steering { only_looks: Box::new(|_, _| false), plan_mode: Box::new(|_, _| None) };
+        Self { steering: Some(steering), ..self }
+    }
+}
 
 pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let settings = schemars::generate::SchemaSettings::draft2020_12()

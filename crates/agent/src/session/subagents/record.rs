@@ -124,35 +124,38 @@ impl Runtime {
             let spent = self.store.spent_in(who, tree).await?;
             let status = SubagentStatus {
                 name: session.name.clone(),
-                progress: self.progress_of(&session.name, &record, here)?,
+                progress: self.progress_of(&session, &record, here).await?,
                 label: record.label,
                 tree,
                 cost: Money(spent.micro_dollars.saturating_mul(crate::spend::NANOS)),
                 unpriced_tokens: spent.unpriced_tokens,
             };
-            found.push((session.created_at, status));
+            found.push(status);
         }
-        found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(found.into_iter().map(|(_, status)| status).collect())
+        // Ids are in the order in which they were made.
+        found.sort_by_key(|status| status.tree);
+        Ok(found)
     }
 
-    fn progress_of(
+    async fn progress_of(
         &self,
-        name: &str,
+        session: &Session,
         record: &SubagentRecord,
         here: &SubagentList,
     ) -> Result<SubagentEnd, AgentError> {
         if let Some(ended) = &record.ended {
             return Ok(ended.clone());
         }
-        if let Some(running) = here.find(name) {
+        if let Some(running) = here.find(&session.name) {
             return Ok(running.progress().clone());
         }
         let owner = LeaseOwner::new(record.owner.clone());
         let is_elsewhere = record.owner != self.instance.to_string() && !self.is_gone(&owner)?;
         Ok(if is_elsewhere {
-            let why = format!("in {}", self.name_of(&owner));
-            SubagentEnd { why, ..SubagentEnd::nothing_yet(SubagentState::Running) }
+            let open = self.open_questions(&Principal::Owner).await?;
+            let waits = open.iter().any(|question| question.session.as_ref() == Some(&session.id));
+            let state = if waits { SubagentState::Waiting } else { SubagentState::Running };
+            SubagentEnd { why: format!("in {}", self.name_of(&owner)), ..SubagentEnd::nothing_yet(state) }
         } else {
             let why = "its process ended, and nothing of it goes on".to_owned();
             SubagentEnd { why, ..SubagentEnd::nothing_yet(SubagentState::Stopped) }

@@ -17,6 +17,14 @@ use crate::turn_bounds::TurnBounds;
 /// Characters of arguments in a question.
 const SHOWN: usize = 200;
 
+/// What a turn has used, for one that goes on with it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::session) struct UsedByTurn {
+    model_calls: u32,
+    tokens: u64,
+    allowed: TurnBounds,
+}
+
 /// What a turn did so far.
 #[derive(Debug)]
 pub(super) struct TurnLimits {
@@ -41,14 +49,19 @@ pub(super) struct TurnLimits {
 
 impl TurnLimits {
     pub(super) fn new(bounds: TurnBounds) -> Self {
+        Self::after(bounds, UsedByTurn { model_calls: 0, tokens: 0, allowed: bounds })
+    }
+
+    /// Limits of a turn that goes on with one before it.
+    pub(super) fn after(bounds: TurnBounds, UsedByTurn { model_calls, tokens, allowed }: UsedByTurn) -> Self {
         Self {
             bounds,
-            allowed: bounds,
+            allowed,
             began: Instant::now(),
             waited: WaitedTime::default(),
             answer_within: None,
-            model_calls: 0,
-            tokens: 0,
+            model_calls,
+            tokens,
             same: HashMap::new(),
             is_met: false,
             denied: DeniedCalls::default(),
@@ -69,6 +82,10 @@ impl TurnLimits {
 
     pub(super) const fn count_tokens(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
+    }
+
+    pub(super) const fn used(&self) -> UsedByTurn {
+        UsedByTurn { model_calls: self.model_calls, tokens: self.tokens, allowed: self.allowed }
     }
 
     /// Tokens that it may use before it asks.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::{Author, NodeId, Trust};
+use loom::{Author, NodeId, TreeId, Trust};
 use store::{Principal, SessionId};
 
 use super::Turn;
@@ -12,7 +12,10 @@ use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::{EventSink, SessionEvent};
 use crate::lease::SessionLease;
+use crate::questions::QuestionContext;
+use crate::session::inbox::Pending;
 use crate::session::subagents::{RelayedEvents, SubagentDesk};
+use crate::session::task::TurnBefore;
 use crate::spend::TurnSpending;
 
 impl Turn<'_> {
@@ -60,15 +63,52 @@ impl Turn<'_> {
         self.task.parent.as_ref().map_or(self.session, |parent| &parent.session)
     }
 
-    /// A turn, as far as spending goes: a subagent spends what the turn that began it may.
+    /// A turn, as far as spending goes: a subagent spends what the turn that began it may, and so does the turn that its
+    /// result begins.
     ///
     /// # Errors
     /// When the system gives no randomness.
-    pub(super) fn spending(&self) -> Result<TurnSpending, AgentError> {
-        match &self.task.parent {
-            Some(parent) => Ok(TurnSpending::part_of(parent.spending.clone())),
+    pub(super) fn spending(&self, first: &Pending) -> Result<TurnSpending, AgentError> {
+        let before = self.task.before(first).map(|before| before.spending);
+        match self.task.parent.as_ref().map(|parent| parent.spending.clone()).or(before) {
+            Some(part_of) => Ok(TurnSpending::part_of(part_of)),
             None => self.runtime.new_turn(),
         }
+    }
+
+    /// Limits of a turn: of one that a result begins, what is left of those of the turn before, so that nothing goes round
+    /// without end.
+    pub(super) fn limits(&self, first: &Pending) -> TurnLimits {
+        let bounds = self.runtime.turn_bounds;
+        match self.task.before(first) {
+            Some(before) => TurnLimits::after(bounds, before.used),
+            None => TurnLimits::new(bounds),
+        }
+    }
+
+    /// What a turn begins with; nothing where its limits are met already, as those of one that a result begins may be, and
+    /// nobody says that it goes on.
+    pub(super) async fn beginning(
+        &self,
+        held: &SessionLease,
+        (tree, first): (TreeId, Pending),
+        limits: &mut TurnLimits,
+    ) -> Vec<Pending> {
+        limits.hear(std::slice::from_ref(&first));
+        let call = self.call(held, (&first.author, first.trust), limits);
+        let asker = QuestionContext { call: &call, tree, guards: &[held.guard()], place: None };
+        match limits.require(self.runtime, &asker).await {
+            Ok(()) => vec![first],
+            Err(error) => {
+                self.reject(&first.key, error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Keeps what the turn used, for those that go on with it.
+    pub(super) fn keep_used(&self, limits: &TurnLimits, spending: &str) {
+        self.task.keep_before(TurnBefore { used: limits.used(), spending: spending.to_owned() });
     }
 
     /// The subagents of its session, for a call of an answer.
