@@ -250,7 +250,7 @@ fn where_nobody_answers_a_subagent_is_denied_as_its_parent_is() {
 }
 
 #[test]
-fn one_that_goes_on_too_long_is_told_as_unfinished_with_what_there_is() {
+fn x26_one_that_goes_on_too_long_is_told_as_unfinished_with_what_there_is() {
     let look = |path: &str| json!([{"name": "read", "arguments": {"path": path}}]);
     let mut again = of_calls("long", &look("AGENTS.md"));
     again["text"] = "I looked.".into();

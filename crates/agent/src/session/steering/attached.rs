@@ -91,13 +91,18 @@ impl AttachedEvents {
     }
 }
 
-/// Stops the turn of a session, whichever process runs it; what came of it is kept. Whether there was one that could
+/// Stops the turn of a session with its subagents, whichever process runs it; what came of it is kept. Whether there was one that could
 /// be told.
 ///
 /// # Errors
 /// As the store says; when the home's folder cannot be had.
 pub async fn stop(runtime: &Runtime, who: &Principal, session: &SessionId) -> Result<bool, AgentError> {
     let holder = runtime.store.lease(who, &session.lease()).await?.and_then(|lease| lease.holder);
+    let holder = match holder {
+        Some(holder) => Some(holder),
+        // Between two turns, while subagents run.
+        None => runtime.owner_of_subagents(session).await?,
+    };
     let Some(instance) = holder.as_ref().and_then(instance_of) else { return Ok(false) };
     let Some(mut connection) = Connection::open(&runtime.home, instance).await? else { return Ok(false) };
     let wish = SteeringRequest::Stop { session: session.clone() };

@@ -112,16 +112,10 @@ impl Runtime {
         parent: &SessionId,
         here: &SubagentList,
     ) -> Result<Vec<SubagentStatus>, AgentError> {
-        let who = &Principal::Owner;
-        let Some(session) = self.store.session(who, parent).await? else { return Ok(Vec::new()) };
-        let filter = SessionFilter { workspace: Some(session.workspace), name: None, archived: true };
-        let page = |after| self.store.sessions(who, filter.clone(), after, LIST_PAGE);
         let mut found = Vec::new();
-        for session in all_pages(Session::place, page).await? {
-            let record = SessionSettings::read(&session.settings).ok().and_then(|settings| settings.subagent);
-            let Some(record) = record.filter(|record| record.parent == *parent) else { continue };
+        for (session, record) in self.subagent_records(parent).await? {
             let Some(tree) = session.tree() else { continue };
-            let spent = self.store.spent_in(who, tree).await?;
+            let spent = self.store.spent_in(&Principal::Owner, tree).await?;
             let status = SubagentStatus {
                 name: session.name.clone(),
                 progress: self.progress_of(&session, &record, here).await?,
@@ -135,6 +129,36 @@ impl Runtime {
         // Ids are in the order in which they were made.
         found.sort_by_key(|status| status.tree);
         Ok(found)
+    }
+
+    /// The process in which subagents of a session run; none where none runs.
+    pub(in crate::session) async fn owner_of_subagents(
+        &self,
+        parent: &SessionId,
+    ) -> Result<Option<LeaseOwner>, AgentError> {
+        let records = self.subagent_records(parent).await?;
+        for (_, record) in records.into_iter().filter(|(_, record)| record.ended.is_none()) {
+            let owner = LeaseOwner::new(record.owner);
+            if !self.is_gone(&owner)? {
+                return Ok(Some(owner));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn subagent_records(
+        &self,
+        parent: &SessionId,
+    ) -> Result<Vec<(Session, SubagentRecord)>, AgentError> {
+        let who = &Principal::Owner;
+        let Some(session) = self.store.session(who, parent).await? else { return Ok(Vec::new()) };
+        let filter = SessionFilter { workspace: Some(session.workspace), name: None, archived: true };
+        let page = |after| self.store.sessions(who, filter.clone(), after, LIST_PAGE);
+        let of_parent = |session: Session| {
+            let record = SessionSettings::read(&session.settings).ok()?.subagent?;
+            (record.parent == *parent).then_some((session, record))
+        };
+        Ok(all_pages(Session::place, page).await?.into_iter().filter_map(of_parent).collect())
     }
 
     async fn progress_of(
