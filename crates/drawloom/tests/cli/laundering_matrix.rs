@@ -193,6 +193,20 @@ fn s3_a_notes_file_that_a_later_session_reads() {
     });
 }
 
+/// What its owner made instructions of a folder is told of once another session works there.
+#[test]
+fn s3_instructions_of_a_folder_below() {
+    row(|place| {
+        place.enters("first", &[call("write", &json!({"path": "notes.md", "content": HOSTILE}))]);
+        let folder = place.world.path("project/below");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("plain.md"), "Written by a person.\n").unwrap();
+        fs::copy(place.world.path("project/notes.md"), folder.join("AGENTS.md")).unwrap();
+        place.turn("later", &[&[read("below/plain.md")]]);
+        "later"
+    });
+}
+
 #[test]
 fn s3_a_fork() {
     row(|place| {

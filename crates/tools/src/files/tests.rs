@@ -287,7 +287,8 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
     let mut open = scope(folder.path(), Vec::new(), &[]);
     open.roots =
-        AllowedRoots::within(vec![root, FurtherRoot::everything().open(&StoreGuard::new(), &[]).unwrap()]);
+        AllowedRoots::within(vec![root, FurtherRoot::everything().open(&StoreGuard::new(), &[]).unwrap()])
+            .into();
     let open = ToolRegistry::new(open, Vec::new(), &ToolRegistry::names()).unwrap();
     let there = outside.path().join("there.txt").canonicalize().unwrap();
     let call = open.check("read", &json!({"path": there})).ok().unwrap();
