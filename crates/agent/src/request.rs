@@ -10,8 +10,8 @@ use std::sync::Arc;
 use context::dialogue::{Dependencies, DialogueRequest, assemble};
 use context::document::{DocumentRequest, document};
 use context::{
-    Assembled, Bootstrap, ContinuationForm, Estimator, GivenBackFiles, NothingRemembered, Offer, Prefix,
-    ReplayConstraints, RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
+    Assembled, Bootstrap, ContinuationForm, Estimator, FolderInstructions, GivenBackFiles, NothingRemembered,
+    Prefix, ReplayConstraints, RequestPiece, TargetModel, TokenBudget, WorkspaceTrust, of_prompt,
 };
 use futures_util::future::BoxFuture;
 use loom::{
@@ -81,8 +81,8 @@ pub struct PathRequest {
     pub plan: bool,
     /// What is told of the folders that tools reach beside the workspace; empty where there are none.
     pub folders: String,
-    /// What is shown besides, unless it stands in the window.
-    pub offers: Vec<Offer>,
+    /// Instructions of folders that were worked in.
+    pub instructions: Vec<FolderInstructions>,
     /// Folder whose files are told by paths below it.
     pub workspace: Option<PathBuf>,
     /// Whether it is told where the window of a document begins.
@@ -240,11 +240,11 @@ struct PathRead {
 }
 
 impl PathRequest {
-    /// What is shown besides; nothing of a workspace whose texts may not be sent.
-    fn offers(&self) -> Vec<Offer> {
+    /// Instructions of folders; none of a workspace whose texts may not be sent.
+    fn instructions(&self) -> Vec<FolderInstructions> {
         match self.bootstrap.workspace {
             WorkspaceTrust::Withdrawn => Vec::new(),
-            WorkspaceTrust::ByRecord | WorkspaceTrust::Granted => self.offers.clone(),
+            WorkspaceTrust::ByRecord | WorkspaceTrust::Granted => self.instructions.clone(),
         }
     }
 
@@ -311,7 +311,7 @@ impl PathRequest {
                     said: self.variant.said.clone(),
                     plan: self.plan,
                     folders: self.folders.clone(),
-                    offers: self.offers(),
+                    instructions: self.instructions(),
                     given_back,
                     again,
                     ..DialogueRequest::new(view, target, budget)

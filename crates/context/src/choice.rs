@@ -9,6 +9,7 @@ use crate::bootstrap::{Bootstrap, SystemPrompt, WorkspaceTrust};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
 use crate::document::Pinned;
+use crate::folder_instructions::FolderInstructions;
 use crate::history::{History, unsent};
 use crate::injection::{Offer, Standing};
 use crate::manifest::PathRun;
@@ -113,6 +114,10 @@ impl WindowChoice<'_> {
             }
             _ => Vec::new(),
         };
+        let instructions = FolderInstructions::offers(
+            &self.request.instructions,
+            spoken.iter().flat_map(|said| &said.injections),
+        );
         let prefix = frozen.cloned().or_else(|| fresh.clone()).unwrap_or_default();
         let mut chosen = Chosen {
             above: prefix.tokens(estimator),
@@ -128,7 +133,8 @@ impl WindowChoice<'_> {
             untold: Vec::new(),
         };
         let mut activated = frozen.is_none();
-        let mut offers = [self.request.offers.clone(), told].concat();
+        let of_request = [self.request.offers.clone(), instructions].concat();
+        let mut offers = [of_request.clone(), told].concat();
         if *strategy == Strategy::TruncateMiddle {
             chosen.first = self.first_turn(&speaker)?;
             chosen.first_pairs = Pairs::of(self.rows, &chosen.first, &[])?;
@@ -139,7 +145,7 @@ impl WindowChoice<'_> {
             chosen.prefix = fresh.clone().unwrap_or_else(|| self.fresh(start));
             chosen.above = chosen.prefix.tokens(estimator);
             activated = true;
-            offers.truncate(self.request.offers.len());
+            offers = of_request;
             chosen.pairs = Pairs::of(self.rows, &chosen.spoken, &previous.calls)?;
             self.fit(&mut chosen, &offers, complete)?;
         }

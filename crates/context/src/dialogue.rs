@@ -19,6 +19,7 @@ use crate::choice::{Chosen, GAP, WindowChoice};
 use crate::coverage::{Coverage, NothingRemembered};
 use crate::document::{Build, Pinned};
 use crate::estimate::Estimator;
+use crate::folder_instructions::FolderInstructions;
 use crate::given_back::GivenBackFiles;
 use crate::history::{run, turns};
 use crate::injection::Offer;
@@ -49,6 +50,8 @@ pub struct DialogueRequest {
     pub plan: bool,
     /// What is said of the folders that tools reach beside the workspace; empty where there are none.
     pub folders: String,
+    /// Instructions of folders that were worked in.
+    pub instructions: Vec<FolderInstructions>,
     /// What the owner gave back of files, the oldest first.
     pub given_back: Vec<GivenBackFiles>,
     /// How a conversation that is too long is cut.
@@ -76,6 +79,7 @@ impl DialogueRequest {
             offers: Vec::new(),
             plan: false,
             folders: String::new(),
+            instructions: Vec::new(),
             given_back: Vec::new(),
             strategy: Strategy::default(),
             context: Vec::new(),

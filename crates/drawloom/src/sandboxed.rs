@@ -231,7 +231,9 @@ fn printing(broke: Sender<io::Error>) -> OutputSink {
             OutputStream::Standard => standard.print(bytes, io::stdout().lock()),
             OutputStream::Error => error.print(bytes, io::stderr().lock()),
         };
-        if let Err(why) = printed {
+        if let Err(why) = printed
+            && (stream == OutputStream::Standard || why.kind() == io::ErrorKind::BrokenPipe)
+        {
             // Of what breaks later the first is told.
             let _ = broke.try_send(why);
         }

@@ -29,7 +29,8 @@ pub(crate) struct HelperRequest {
     /// Files and folders of the system that not everybody may read.
     #[serde(with = "crate::path_form")]
     pub(crate) hidden: Vec<PathBuf>,
-    pub(crate) root_files: Vec<RootFile>,
+    /// Folders in which only some names are there, one within another before it.
+    pub(crate) veiled: Vec<VeiledFolder>,
     /// Folder for what the look after the command takes away, if there is one.
     #[serde(with = "crate::path_form")]
     pub(crate) quarantine: Option<PathBuf>,
@@ -45,12 +46,13 @@ pub(crate) struct HelperRequest {
     pub(crate) task: HelperTask,
 }
 
-/// A file of the walls' own.
+/// A folder in which only some names are there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RootFile {
-    /// Its name in the root folder that the command sees.
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub(crate) struct VeiledFolder {
+    #[serde(with = "crate::path_form")]
+    pub(crate) folder: PathBuf,
+    #[serde(with = "crate::path_form")]
+    pub(crate) names: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,7 +81,7 @@ impl HelperRequest {
             protected: Vec::new(),
             fleeting: Vec::new(),
             hidden: Vec::new(),
-            root_files: Vec::new(),
+            veiled: Vec::new(),
             quarantine: None,
             signs_of_life: Vec::new(),
             mark: mark(),

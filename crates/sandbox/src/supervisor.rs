@@ -21,7 +21,6 @@ mod probe;
 mod relay;
 mod session_sockets;
 mod tracked_record;
-mod unseen_entries;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -254,7 +253,7 @@ impl Sandbox {
             protected: look.mounted.paths.iter().cloned().collect(),
             fleeting: look.mounted.paths.difference(&look.held.paths).cloned().collect(),
             hidden: hidden_files::of_the_system().to_vec(),
-            root_files: Vec::new(),
+            veiled: Vec::new(),
             quarantine: Some(run.quarantine.clone()),
             signs_of_life: look.running().locks().chain(run.signs_of_life.iter().cloned()).collect(),
             mark: mark(),

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use context::Offer;
-use loom::{Digest, Trust};
+use context::FolderInstructions;
+use loom::Trust;
 use text::cut::head_tail;
 use text::terminal::explicit;
 use workspace::protected::{DEPENDENCY_FOLDERS, is_git_folder};
@@ -15,29 +15,17 @@ use crate::tool::ToolScope;
 /// Names of the file, of which the first that is there counts.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// Characters of one file that are told, and of all together.
+/// Characters of one file that are told.
 const OF_FILE: usize = 8_000;
-const OF_ALL: usize = 16_000;
 
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// What was found in the folders that calls of a session worked in, by when they were entered, a folder before those in it.
 #[derive(Debug, Default)]
-pub(crate) struct FolderInstructions(Mutex<Vec<FoundInstructions>>);
+pub(crate) struct EnteredFolders(Mutex<Vec<(RelativePath, FolderInstructions)>>);
 
-#[derive(Debug)]
-struct FoundInstructions {
-    folder: RelativePath,
-    /// The file below the workspace.
-    path: RelativePath,
-    digest: Digest,
-    /// What is told of it.
-    text: String,
-    trust: Trust,
-}
-
-impl FolderInstructions {
+impl EnteredFolders {
     /// Looks into the folders on the way to some paths of the workspace. It blocks.
     pub(crate) fn enter(&self, scope: &ToolScope, changes: &dyn ChangeRecorder, paths: &[RelativePath]) {
         // What a workspace says that is not trusted instructs nobody.
@@ -60,37 +48,18 @@ impl FolderInstructions {
         }
     }
 
-    fn keep(&self, folder: RelativePath, found: Option<FoundInstructions>) {
+    fn keep(&self, folder: RelativePath, found: Option<FolderInstructions>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (all.iter_mut().find(|known| known.folder == folder), found) {
-            (Some(known), Some(found)) => *known = found,
-            (None, Some(found)) => all.push(found),
-            (_, None) => all.retain(|known| known.folder != folder),
+        match (all.iter_mut().find(|(known, _)| *known == folder), found) {
+            (Some((_, known)), Some(found)) => *known = found,
+            (None, Some(found)) => all.push((folder, found)),
+            (_, None) => all.retain(|(known, _)| *known != folder),
         }
     }
 
-    /// What a model is to be told, as far as there is room for it.
-    pub(crate) fn offers(&self) -> Vec<Offer> {
+    pub(crate) fn instructions(&self) -> Vec<FolderInstructions> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut room = OF_ALL;
-        let offer = |found: &FoundInstructions| {
-            let (path, folder) =
-                [&found.path, &found.folder].map(|path| path.as_path().to_string_lossy()).into();
-            let (path, folder) = (explicit(&path), explicit(&folder));
-            let length = found.text.chars().count();
-            let text = match room.checked_sub(length) {
-                Some(left) => {
-                    room = left;
-                    format!("[Instructions for work in {folder} ({path}):]\n{}", found.text)
-                }
-                None => format!(
-                    "[{path} holds instructions for work in {folder}: read it before you change anything there.]"
-                ),
-            };
-            let (topic, version) = (format!("file:{path}"), found.digest.to_string());
-            Offer { topic, version, trust: found.trust, text }
-        };
-        all.iter().map(offer).collect()
+        all.iter().map(|(_, found)| found.clone()).collect()
     }
 }
 
@@ -111,7 +80,7 @@ fn read(
     root: &Root,
     changes: &dyn ChangeRecorder,
     folder: &RelativePath,
-) -> Option<FoundInstructions> {
+) -> Option<FolderInstructions> {
     let (path, content) = NAMES.iter().find_map(|name| {
         let path = folder.join(name).ok()?;
         let content = root.read(&path, &ReadRules::at_most(MAX_BYTES)).ok()?;
@@ -126,5 +95,7 @@ fn read(
     let text = scope.masker.mask_entering(text.trim_start_matches('\u{feff}').trim()).text;
     let text = head_tail(&text, OF_FILE, "instructions").text.into_owned();
     let trust = if is_outside { Trust::Outside } else { scope.trust };
-    (!text.is_empty()).then(|| FoundInstructions { folder: folder.clone(), path, digest, text, trust })
+    let shown = |path: &RelativePath| explicit(&path.as_path().to_string_lossy()).into_owned();
+    let (path, folder) = (shown(&path), shown(folder));
+    (!text.is_empty()).then_some(FolderInstructions { path, folder, digest, trust, text })
 }

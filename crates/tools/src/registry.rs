@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use context::{Offer, ToolSpec};
+use context::{FolderInstructions, ToolSpec};
 use loom::{Digest, NodeId, Seq, TreeId};
 use model::Cancel;
 use policy::{
@@ -22,7 +22,7 @@ use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
 use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
 use crate::files;
-use crate::folder_instructions::FolderInstructions;
+use crate::folder_instructions::EnteredFolders;
 use crate::hooks::{HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
 use crate::plan;
 use crate::search;
@@ -48,7 +48,7 @@ pub struct ToolRegistry {
     turn_began: AtomicU64,
     /// Whether it was said that hooks do not run.
     told_unrun: AtomicBool,
-    instructions: Arc<FolderInstructions>,
+    entered: Arc<EnteredFolders>,
 }
 
 /// A call whose tool is there and whose arguments fit.
@@ -57,7 +57,7 @@ pub struct CheckedCall {
     scope: Arc<ToolScope>,
     arguments: Value,
     plan_mode: bool,
-    instructions: Arc<FolderInstructions>,
+    entered: Arc<EnteredFolders>,
 }
 
 impl ToolRegistry {
@@ -116,7 +116,7 @@ impl ToolRegistry {
             told_written: Mutex::default(),
             turn_began: AtomicU64::new(0),
             told_unrun: AtomicBool::new(false),
-            instructions: Arc::default(),
+            entered: Arc::default(),
         })
     }
 
@@ -228,8 +228,8 @@ impl ToolRegistry {
     }
 
     /// What a model is told of the folders that calls worked in.
-    pub fn folder_instructions(&self) -> Vec<Offer> {
-        self.instructions.offers()
+    pub fn folder_instructions(&self) -> Vec<FolderInstructions> {
+        self.entered.instructions()
     }
 
     /// What a model is told of them, by name.
@@ -257,8 +257,8 @@ impl ToolRegistry {
             .check(arguments)
             .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
-        let instructions = Arc::clone(&self.instructions);
-        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, instructions })
+        let entered = Arc::clone(&self.entered);
+        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, entered })
     }
 }
 
@@ -417,7 +417,7 @@ impl CheckedCall {
             hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
         };
         let output = beside_commands(&self.tool, (&call, &self.arguments), run);
-        self.instructions.enter(&self.scope, changes, &self.places());
+        self.entered.enter(&self.scope, changes, &self.places());
         output
     }
 

@@ -304,7 +304,7 @@ pub fn holder(path: &RelativePath) -> Option<RelativePath> {
 }
 
 /// Folders of the machine, whose files run or steer its programs.
-const OF_THE_MACHINE: [&str; 6] = ["bin", "boot", "etc", "lib*", "sbin", "usr"];
+const OF_THE_MACHINE: [&str; 9] = ["bin", "boot", "etc", "lib*", "opt", "run", "sbin", "usr", "var"];
 
 /// Names in a home whose files run or steer its owner's programs, or open them.
 const OF_A_HOME: [&str; 24] = [
@@ -334,12 +334,19 @@ const OF_A_HOME: [&str; 24] = [
     ".z*",
 ];
 
-/// Whether what stands at a path below `/` steers programs of the machine or of a home.
+/// Whether what stands at a path below `/` steers programs of the machine or of a home, where each hidden file may.
 pub fn steers_programs(path: &RelativePath) -> bool {
-    let names = || path.as_path().iter().map(|name| folded(&name.to_string_lossy()));
+    let names: Vec<String> = path.as_path().iter().map(|name| folded(&name.to_string_lossy())).collect();
+    let in_home = match names.first().map(String::as_str) {
+        Some("root") => names.get(1),
+        Some("home" | "users") => names.get(2),
+        _ => None,
+    };
+    let is_hidden = in_home.is_some_and(|name| name.starts_with('.'));
     let is_of = |name: &str, patterns: &[&str]| patterns.iter().any(|pattern| matches(name, pattern));
-    names().next().is_some_and(|first| is_of(&first, &OF_THE_MACHINE))
-        || names().any(|name| is_of(&name, &OF_A_HOME))
+    is_hidden
+        || names.first().is_some_and(|first| is_of(first, &OF_THE_MACHINE))
+        || names.iter().any(|name| is_of(name, &OF_A_HOME))
 }
 
 /// Judges a path below `/`, where each folder on the way may be the top of a workspace.

@@ -109,6 +109,20 @@ fn long_instructions_are_cut_and_what_has_no_room_is_named() {
     }
 }
 
+#[test]
+fn what_was_told_in_an_earlier_process_counts_in_what_there_is_room_for() {
+    let world = world(&[]);
+    for name in ["one", "two", "three"] {
+        put(&world, &format!("{name}/a"), "x\n");
+        put(&world, &format!("{name}/AGENTS.md"), &"x".repeat(7_900));
+    }
+    let look = |name: &str| told(&world, &[looks("read", &json!({"path": format!("{name}/a")}))]);
+    assert_eq!((look("one").len(), look("two").len()), (1, 2));
+    let found = look("three");
+    assert!(found.len() == 3 && found[2].contains("read it before"), "{found:?}");
+    assert_eq!(look("one"), found, "what stands is not told again");
+}
+
 /// Row *AGENTS.md of subfolders* of the laundering matrix.
 #[test]
 fn s3_instructions_of_a_folder_that_were_made_of_a_page_taint() {

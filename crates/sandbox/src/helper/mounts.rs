@@ -7,12 +7,12 @@
 //! The protected set lies over the roots as mounts of its own, the covers.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, symlinkat, unlinkat};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{fchdir, pivot_root};
 
@@ -23,7 +23,7 @@ use super::mount_calls::{
 use super::session::SessionMounts;
 use super::{Failure, Step, covers, hardening};
 use crate::protection::{Protection, Protections};
-use crate::request::{HelperRequest, RootFile};
+use crate::request::{HelperRequest, VeiledFolder};
 use crate::walls::{RootAccess, Walls};
 
 /// Size of the new root itself, which holds only places to mount on.
@@ -86,7 +86,7 @@ pub(super) fn build(
     if protections.has(Protection::HiddenSystemFiles) {
         hide(&root, &request.hidden)?;
     }
-    own_files(&root, &request.root_files)?;
+    veil(&root, &request.veiled)?;
     let place = make_place(&root, Path::new("dev"), PlaceKind::Folder).step("/dev")?;
     match host_devices {
         Some(host) => attach(host, place).step("/dev")?,
@@ -228,14 +228,42 @@ fn hide(root: &OwnedFd, hidden: &[PathBuf]) -> Result<(), Failure> {
     unlinkat(root, c".empty-folder", AtFlags::REMOVEDIR).step("empty folder")
 }
 
-/// Writes files of the root's own, which everybody may read.
-fn own_files(root: &OwnedFd, files: &[RootFile]) -> Result<(), Failure> {
-    for RootFile { name, text } in files {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = openat(root, name.as_str(), flags, Mode::from_raw_mode(0o444)).step("file of the root")?;
-        File::from(file).write_all(text.as_bytes()).step("file of the root")?;
+/// Has folders hold nothing but some names: what stands there by another one is neither seen nor missed by what lists them.
+fn veil(root: &OwnedFd, veiled: &[VeiledFolder]) -> Result<(), Failure> {
+    if veiled.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let made = make_place(root, Path::new(".veil"), PlaceKind::Folder).step("veil")?;
+    for VeiledFolder { folder, names } in veiled {
+        let step = || format!("veil of {}", folder.display());
+        let place = match open_below(root, below(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            place => place.step(&step())?,
+        };
+        let bytes = ROOT_BYTES.max((names.len() as u64 + 16) * 4096);
+        let veil = memory_folder(bytes, "755").step(&step())?;
+        // Filled where nothing else is: its place holds what goes into it.
+        attach(&veil, &made).step(&step())?;
+        for name in names {
+            match open_below(&place, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                entry => show_in(&veil, name, &entry.step(&step())?).step(&step())?,
+            }
+        }
+        restrict(&veil, MountAccess::ReadOnly, false).step(&step())?;
+        attach(&veil, &place).step(&step())?;
+    }
+    unlinkat(root, c".veil", AtFlags::REMOVEDIR).step("veil")
+}
+
+/// Puts what was opened into a folder under a name: a link as what it is, anything else by a mount.
+fn show_in(folder: &OwnedFd, name: &Path, entry: &OwnedFd) -> io::Result<()> {
+    if FileType::from_raw_mode(fstat(entry)?.st_mode) == FileType::Symlink {
+        let target = readlinkat(entry, c"", Vec::new())?;
+        return Ok(symlinkat(target, folder, name)?);
+    }
+    let place = make_place(folder, name, kind_of(entry)?)?;
+    attach(copy_of(entry)?, place)
 }
 
 /// Mounts a folder with some devices.

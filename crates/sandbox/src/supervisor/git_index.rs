@@ -142,6 +142,11 @@ impl GitIndex {
         has(self) == has(other)
     }
 
+    /// All that it names, relative to the tree.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+
     /// Whether it names a path as of a kind, and git looks at what stands there.
     pub(super) fn has(&self, name: &Path, kind: EntryKind) -> bool {
         self.0.get(name).is_some_and(|entry| entry.kind == Some(kind) && !entry.is_unlooked)

@@ -124,7 +124,7 @@ impl GitQuery<'_> {
             protected,
             fleeting: self.request.fleeting.clone(),
             hidden: self.request.hidden.clone(),
-            root_files: Vec::new(),
+            veiled: self.request.veiled.clone(),
             quarantine: None,
             signs_of_life: Vec::new(),
             mark: mark(),

@@ -1,8 +1,8 @@
 //! The rest of a repository around a root (spec: security §1): what git has of it, to be read.
 //!
 //! Without the rest git takes it for deleted, and `commit -a` would delete it. What git has of it can be read from the git
-//! folder anyhow. Whatever else lies there is not the command's to see: each entry that git does not have is covered,
-//! a folder without any file of git's as a whole.
+//! folder anyhow. Whatever else lies there is not the command's to see: a folder without any file of git's is
+//! covered as a whole, and a folder with a file that git does not have is mounted anew without it.
 //!
 //! The index is the command's to write, so that it could name a file to see it. Which files git has is therefore kept out of
 //! its reach ([`TrackedRecords`]); one that comes later is seen as long as what lies there is what git has of it.
@@ -18,17 +18,19 @@ use super::conversation::Deadline;
 use super::git_index::{self, EntryKind, GitIndex, TrackedFile};
 use super::git_query::{GitQuery, QueryPlace};
 use super::tracked_record::{GitFolderLock, TrackedRecord, TrackedRecords};
-use super::unseen_entries::UnseenEntries;
 use super::{Sandbox, blob_comparison};
 use crate::git_folder::{is_sparse, working_trees};
 use crate::outcome::Notice;
 use crate::protected_paths::ProtectedPaths;
-use crate::request::HelperRequest;
+use crate::request::{HelperRequest, VeiledFolder};
 use crate::small_file::read_small;
 use crate::walls::{RootAccess, WallRoot, Walls};
 
-/// Entries that are covered, at most.
-const MOST_COVERED: usize = 5_000;
+/// Variable of the environment that has git look for a repository above another file system.
+const ACROSS: &str = "GIT_DISCOVERY_ACROSS_FILESYSTEM";
+
+/// Entries that are covered or mounted one by one, at most.
+const MOST_MOUNTS: usize = 5_000;
 
 /// Records what git has in the working trees whose index a command may write, before it may; the locks are held until it is
 /// over. None when its time is over before.
@@ -70,11 +72,15 @@ pub(super) fn show(
     let mut lacks = Vec::new();
     let folder = request.walls.tracked_records.clone()?;
     for working in larger_trees(paths, &request.walls) {
-        let unseen = entries_to_cover(sandbox, request, until, &folder, &working);
-        match unseen {
-            Ok(unseen) => {
-                unseen.exclude(&mut request.walls.environment, &mut request.root_files, &working);
-                request.hidden.extend(unseen.covered);
+        let rest = rest_of(sandbox, request, until, &folder, &working);
+        match rest {
+            Ok(TrackedRest { covered, veiled, .. }) => {
+                request.hidden.extend(covered);
+                if !veiled.is_empty() {
+                    // A folder that is mounted anew is of another file system than what stands in it.
+                    request.walls.environment.insert(ACROSS.to_owned(), "1".to_owned());
+                    request.veiled.extend(veiled);
+                }
                 request.walls.roots.push(WallRoot { path: working.tree, access: RootAccess::ReadOnly });
             }
             Err(problem) => {
@@ -145,13 +151,14 @@ fn index_of(git: GitQuery<'_>, working: &GitWorkingTree) -> Result<GitIndex, Str
     Ok(GitIndex::parse(&listed, is_sparse(working)))
 }
 
-fn entries_to_cover(
+/// What a command sees of a tree, and what it does not.
+fn rest_of<'t>(
     sandbox: &Sandbox,
     request: &HelperRequest,
     until: Deadline<'_>,
     records: &Path,
-    working: &GitWorkingTree,
-) -> Result<UnseenEntries, String> {
+    working: &'t GitWorkingTree,
+) -> Result<TrackedRest<'t>, String> {
     let (tree, walls) = (working.tree.as_path(), &request.walls);
     if walls.owner_home.as_ref().is_some_and(|home| home.starts_with(tree)) {
         return Err(format!("{} holds your home folder, of which commands see nothing", tree.display()));
@@ -163,15 +170,14 @@ fn entries_to_cover(
     let index = index_of(git, working)?;
     let files = vouched(git, tree, &index, &records.of(working))?;
     let mut rest = TrackedRest {
-        tree,
         folders: git_index::folders_of(files.keys()),
         files: files.into_keys().collect(),
+        names: index.names().map(Path::to_owned).collect(),
         shown: walls.shown_on_purpose(),
-        covered: Vec::new(),
-        links: Vec::new(),
+        ..TrackedRest::of(tree)
     };
     rest.look_into(tree).map_err(|error| error.to_string())?;
-    Ok(UnseenEntries { covered: rest.covered, links: rest.links })
+    Ok(rest)
 }
 
 /// What of an index may be seen: what the record has, and what is what git has of it.
@@ -200,42 +206,74 @@ fn vouched(
     }
 }
 
+/// The rest of a tree around the roots.
+#[derive(Debug)]
 struct TrackedRest<'a> {
     tree: &'a Path,
     /// What git has and may be seen, relative to the tree.
     files: HashSet<PathBuf>,
     /// Folders of those.
     folders: HashSet<PathBuf>,
+    /// All names of the index: of a link under one of them the name and aim are seen.
+    names: HashSet<PathBuf>,
     /// What the walls show, or cover themselves.
     shown: Vec<PathBuf>,
+    /// Folders that an empty one covers, which git passes over.
     covered: Vec<PathBuf>,
-    /// Links that git does not have as such.
-    links: Vec<PathBuf>,
+    /// Folders with a file that is not seen: git would take a cover for a new file, so that it is not there at all.
+    veiled: Vec<VeiledFolder>,
+    /// Entries that are covered, or mounted one by one.
+    mounts: usize,
 }
 
-impl TrackedRest<'_> {
+impl<'a> TrackedRest<'a> {
+    fn of(tree: &'a Path) -> Self {
+        Self {
+            tree,
+            files: HashSet::new(),
+            folders: HashSet::new(),
+            names: HashSet::new(),
+            shown: Vec::new(),
+            covered: Vec::new(),
+            veiled: Vec::new(),
+            mounts: 0,
+        }
+    }
+
+    /// Looks through a folder, those in it first.
     fn look_into(&mut self, folder: &Path) -> io::Result<()> {
+        let (mut seen, mut covered, mut hides_a_file) = (Vec::new(), Vec::new(), false);
         for entry in fs::read_dir(folder)? {
             let (entry, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
             let name = entry.strip_prefix(self.tree).unwrap_or(&entry);
-            if name == Path::new(".git") || self.shown.contains(&entry) {
-                continue;
-            }
             let is_ours = entry.file_name().is_some_and(|name| name == ".drawloom");
-            let leads_to_shown = self.shown.iter().any(|shown| shown.starts_with(&entry));
-            if leads_to_shown || kind.is_dir() && !is_ours && self.folders.contains(name) {
+            let leads_to_shown = self.shown.iter().any(|shown| shown.starts_with(&entry) && *shown != entry);
+            let is_seen = if name == Path::new(".git") || self.shown.contains(&entry) {
+                true
+            } else if leads_to_shown || kind.is_dir() && !is_ours && self.folders.contains(name) {
                 self.look_into(&entry)?;
-            } else if kind.is_symlink() && !is_ours {
-                // Its name and aim alone are seen.
-                if !self.files.contains(name) {
-                    self.links.push(entry);
-                }
-            } else if is_ours || kind.is_dir() || !self.files.contains(name) {
-                if self.covered.len() == MOST_COVERED {
-                    return Err(io::Error::other(format!("more than {MOST_COVERED} entries are not git's")));
-                }
-                self.covered.push(entry);
+                true
+            } else if kind.is_symlink() {
+                !is_ours && self.names.contains(name)
+            } else {
+                !is_ours && !kind.is_dir() && self.files.contains(name)
+            };
+            match (is_seen, kind.is_dir()) {
+                (true, _) => seen.extend(entry.file_name().map(PathBuf::from)),
+                (false, true) => covered.push(entry),
+                (false, false) => hides_a_file = true,
             }
+        }
+        self.mounts += if hides_a_file { seen.len() } else { covered.len() };
+        if self.mounts > MOST_MOUNTS {
+            return Err(io::Error::other(format!(
+                "more than {MOST_MOUNTS} entries are not git's, or lie beside one that is not"
+            )));
+        }
+        if hides_a_file {
+            self.veiled.push(VeiledFolder { folder: folder.to_owned(), names: seen });
+        } else {
+            self.covered.extend(covered);
         }
         Ok(())
     }
@@ -250,18 +288,33 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// What is covered in a tree of some files of which git has these.
-    fn covered(tree: &Path, has: &[&str], shown: Vec<PathBuf>) -> Vec<PathBuf> {
+    /// What is not seen in a tree of some files of which git has these: covered folders, and what is seen in veiled ones.
+    fn unseen(
+        tree: &Path,
+        has: &[&str],
+        shown: Vec<PathBuf>,
+    ) -> (Vec<PathBuf>, Vec<(PathBuf, Vec<PathBuf>)>) {
         let files: HashSet<PathBuf> = has.iter().map(PathBuf::from).collect();
         let folders = git_index::folders_of(&files);
-        let mut rest = TrackedRest { tree, files, folders, shown, covered: Vec::new(), links: Vec::new() };
+        let names = files.iter().cloned().chain(["gone".into()]).collect();
+        let mut rest = TrackedRest { files, folders, names, shown, ..TrackedRest::of(tree) };
         rest.look_into(tree).unwrap();
         rest.covered.sort();
-        rest.covered
+        let below = |path: &Path| path.strip_prefix(tree).unwrap().to_owned();
+        let veiled = rest.veiled.into_iter().map(|veiled| {
+            let mut names = veiled.names;
+            names.sort();
+            (below(&veiled.folder), names)
+        });
+        (rest.covered.iter().map(|path| below(path)).collect(), veiled.collect())
+    }
+
+    fn paths(names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
     }
 
     #[test]
-    fn what_git_does_not_have_is_covered_as_high_as_it_can_be() {
+    fn what_git_does_not_have_is_not_there_and_folders_are_covered_as_high_as_they_can_be() {
         let folder = tempfile::tempdir().unwrap();
         let tree = folder.path().canonicalize().unwrap();
         for file in [
@@ -274,15 +327,23 @@ mod tests {
             "other/.env",
             "other/target/debug/x",
             "other/.drawloom/config",
+            "clean/a.rs",
+            "clean/target/x",
             "sub/.git",
             "sub/x",
             "notes/todo",
         ] {
             write(&tree.join(file), "x");
         }
-        let has = ["README.md", "part/src/main.rs", "other/a.rs", "other/.drawloom/config", "sub"];
-        let expected = [".env", "notes", "other/.drawloom", "other/.env", "other/target", "sub"];
-        assert_eq!(covered(&tree, &has, vec![tree.join("part")]), expected.map(|name| tree.join(name)));
+        std::os::unix::fs::symlink("notes", tree.join("mine")).unwrap();
+        std::os::unix::fs::symlink("notes", tree.join("gone")).unwrap();
+        let has =
+            ["README.md", "part/src/main.rs", "other/a.rs", "other/.drawloom/config", "clean/a.rs", "sub"];
+        let (covered, veiled) = unseen(&tree, &has, vec![tree.join("part")]);
+        assert_eq!(covered, paths(&["clean/target"]));
+        let top = [".git", "README.md", "clean", "gone", "other", "part"];
+        let expected = [(PathBuf::from("other"), paths(&["a.rs"])), (PathBuf::new(), paths(&top))];
+        assert_eq!(veiled, expected, "the inner one first");
     }
 
     #[test]
@@ -305,8 +366,11 @@ mod tests {
         let mut walls = Walls::around(&tree.join("part"), &tree.join("data/drawloom/sandbox/part"));
         walls.readable.extend([tree.join("venv"), tree.join("tools/deep/bin"), tree.join("missing")]);
         walls.private = vec![tree.join("data/drawloom")];
-        let expected = ["tools/deep/key", "tools/key"];
-        assert_eq!(covered(&tree, &[], walls.shown_on_purpose()), expected.map(|name| tree.join(name)));
+        let (covered, veiled) = unseen(&tree, &[], walls.shown_on_purpose());
+        assert_eq!(covered, [""; 0].map(PathBuf::from));
+        let top = paths(&[".git", ".venv", "data", "part", "tools"]);
+        let expected = [("tools/deep", paths(&["bin"])), ("tools", paths(&["deep"])), ("", top)];
+        assert_eq!(veiled, expected.map(|(folder, names)| (PathBuf::from(folder), names)));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn try_at(sandbox: &Sandbox, level: Level, scratch: &Scratch) -> Result<Vec<Stri
         protected: vec![protected],
         fleeting: Vec::new(),
         hidden: Vec::new(),
-        root_files: Vec::new(),
+        veiled: Vec::new(),
         quarantine: None,
         signs_of_life: Vec::new(),
         mark: mark(),

@@ -65,7 +65,7 @@ impl TurnConfig {
             bootstrap: Arc::clone(&self.bootstrap),
             plan: self.plan,
             folders: self.folders(),
-            offers: self.tools.as_ref().map(|tools| tools.folder_instructions()).unwrap_or_default(),
+            instructions: self.tools.as_ref().map(|tools| tools.folder_instructions()).unwrap_or_default(),
             workspace: self.tools.as_ref().and_then(|tools| tools.workspace().map(Path::to_owned)),
             variant: RequestVariant { strategy: self.strategy, ..RequestVariant::default() },
             ..PathRequest::default()
