@@ -36,11 +36,15 @@ const NEAR: usize = 2;
 /// Characters of a name that there is not.
 const SHOWN: usize = 64;
 
+/// A tool with what checks its arguments.
+type CheckedTool = (Arc<Tool>, Arc<ArgumentSchema>);
+type ToolsByName = BTreeMap<String, CheckedTool>;
+
 /// Tools with what they work in. The list never changes within a session.
 pub struct ToolRegistry {
-    tools: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
+    tools: ToolsByName,
     /// Tools that stand for others that wait until they are searched for; no agent names them.
-    standing_for_others: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
+    standing_for_others: ToolsByName,
     scope: Arc<ToolScope>,
     /// The last change of each tree of which its tools know what was written by then: answer, call, and number in that.
     told_written: Mutex<HashMap<TreeId, (NodeId, u32, u32)>>,
@@ -102,10 +106,7 @@ impl ToolRegistry {
         Self::of_checked(tools.collect(), self.scope.of_subagent())
     }
 
-    fn of_checked(
-        tools: BTreeMap<String, (Arc<Tool>, Arc<ArgumentSchema>)>,
-        scope: ToolScope,
-    ) -> Result<Self, String> {
+    fn of_checked(tools: ToolsByName, scope: ToolScope) -> Result<Self, String> {
         let specs = tools.values().map(|(tool, _)| tool.spec.clone()).collect();
         let standing_for_others =
             search::tools(specs).into_iter().map(with_schema).collect::<Result<_, _>>()?;
@@ -263,7 +264,7 @@ impl ToolRegistry {
 }
 
 /// A tool by its name, with what checks its arguments.
-fn with_schema(tool: Tool) -> Result<(String, (Arc<Tool>, Arc<ArgumentSchema>)), String> {
+fn with_schema(tool: Tool) -> Result<(String, CheckedTool), String> {
     let schema = Arc::new(ArgumentSchema::new(&tool.spec.parameters)?);
     Ok((tool.spec.name.clone(), (Arc::new(tool), schema)))
 }

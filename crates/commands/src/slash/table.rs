@@ -458,10 +458,10 @@ const SKILLS: SlashSpec = SlashSpec {
 };
 const SUBAGENTS: SlashSpec = SlashSpec {
     name: "subagents",
-    section: Section::Looking,
+    section: Section::Session,
     arguments: "",
     right: Right::Read,
-    help: "list the subagents of this session: how they stand and what they cost",
+    help: "list the subagents of this session: state and cost",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Subagents),
 };

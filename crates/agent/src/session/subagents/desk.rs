@@ -192,21 +192,22 @@ impl SubagentDesk {
         let one = one.ok_or_else(|| format!("there is no subagent {id}"))?;
         let said = self.runtime.read(&Principal::Owner, one.tree, said_last).await;
         Ok(match said.map_err(|error| format!("what it said could not be read: {error}"))? {
-            Some((said, trust)) => (format!("{one}\nIt said last:\n{said}"), trust.min(Trust::Agent)),
-            None => (one.to_string(), Trust::Agent),
+            (Some(said), trust) => (format!("{one}\nIt said last:\n{said}"), trust.min(Trust::Agent)),
+            (None, trust) => (one.to_string(), trust.min(Trust::Agent)),
         })
     }
 }
 
-/// What the agent of a tree said last, and how far it is believed.
-fn said_last(rows: &dyn TreeReader) -> Result<Option<(String, Trust)>, loom::RowError> {
+/// What the agent of a subagent's tree said last, and the lowest trust of all that stands there: of what it was sent.
+pub(super) fn said_last(rows: &dyn TreeReader) -> Result<(Option<String>, Trust), loom::RowError> {
     let view = ViewName::default();
     let end = render::tip(rows, &view)?;
     let depth = path::position(rows, end)?.depth;
     let path = path::ViewOverrides::read(rows, &view, end)?;
     let passages = window(rows, &view, &path, Some(depth), usize::try_from(depth).unwrap_or(usize::MAX))?;
+    let trust = passages.iter().map(|passage| passage.row.node.trust).min().unwrap_or(Trust::Owner);
     let said = passages.into_iter().rfind(|passage| {
         passage.position.role == Some(Role::Assistant) && !passage.excluded && !passage.row.purged
     });
-    Ok(said.map(|passage| (passage.row.node.said().into_owned(), passage.row.node.trust)))
+    Ok((said.map(|passage| passage.row.node.said().into_owned()), trust))
 }

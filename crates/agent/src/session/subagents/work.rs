@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::NewText;
-use loom::{Author, AuthorKind, Block, NodeId, Role, TreeId, Trust, ViewName};
+use loom::{Author, AuthorKind, Block, Role, TreeId, Trust, ViewName};
 use model::Cancel;
 use store::Principal;
 use tokio::sync::Semaphore;
 
+use super::desk::said_last;
 use super::{EndedSubagent, Parent, SubagentEnd, SubagentResult, SubagentState};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent, TurnError, TurnOutcome};
@@ -135,10 +136,7 @@ impl SubagentWork {
     async fn result(&self, end: &SubagentEnd, outcome: Option<&TurnOutcome>) -> SubagentResult {
         let (label, name) = (&self.parent.terms.label, &self.parent.running.name);
         let answer = outcome.and_then(|outcome| outcome.answer.as_ref());
-        let trust = match answer {
-            Some(answer) => self.trust_of(answer.id).await.min(self.trust),
-            None => self.trust,
-        };
+        let trust = self.trust_of_sent().await;
         let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
         let said = answer.map_or("It said nothing.", |answer| &answer.text);
         let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
@@ -153,11 +151,10 @@ impl SubagentWork {
         SubagentResult { text, tree, view, author, trust, answer_within, hands_back }
     }
 
-    /// How far its answer is believed; what cannot be read is from outside.
-    async fn trust_of(&self, answer: NodeId) -> Trust {
-        let read = move |rows: &dyn loom::TreeReader| Ok(rows.node(answer)?.map(|row| row.node.trust));
-        let read = self.runtime.read(&Principal::Owner, self.parent.running.tree, read).await;
-        read.ok().flatten().unwrap_or(Trust::Outside)
+    /// How far what it says is believed: as far as what it was sent. What cannot be read is from outside.
+    async fn trust_of_sent(&self) -> Trust {
+        let read = self.runtime.read(&Principal::Owner, self.parent.running.tree, said_last).await;
+        read.map_or(Trust::Outside, |(_, trust)| trust).min(self.trust)
     }
 }
 
