@@ -202,7 +202,7 @@ impl Runtime {
             return Ok(Answer::denied("nobody is here to answer"));
         };
         let text = match &call.subagent {
-            // Its limits end it, and whoever began it may go on.
+            // The limits of a subagent end it, and whoever began it may go on.
             Some(_) if kind != QuestionKind::Approval => return Ok(Answer::denied("a subagent ends there")),
             Some(subagent) => format!("{}: {text}", subagent.label),
             None => text,

@@ -96,7 +96,7 @@ impl CommandScope {
         self.is_tainted.fetch_or(taints, Ordering::SeqCst) || taints
     }
 
-    /// The same walls for a subagent, whose commands in the background are its own. It shares `/tmp` and the network of the
+    /// Walls of the session for a subagent, whose commands in the background are its own. It shares `/tmp` and the network of the
     /// session, and so what is from outside in them.
     pub(crate) fn of_subagent(&self) -> Self {
         Self {

@@ -44,7 +44,7 @@ impl SessionPolicy {
         Self { began, newest: Some(newest), is_of_subagent: false }
     }
 
-    /// The same rules, for a subagent.
+    /// Rules of the session for a subagent.
     pub(crate) fn of_subagent(&self) -> Self {
         Self { is_of_subagent: true, ..self.clone() }
     }

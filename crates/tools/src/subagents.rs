@@ -90,7 +90,7 @@ pub(crate) fn tools() -> [Tool; 3] {
 }
 
 impl ToolScope {
-    /// The same roots, walls, rules and hooks for a subagent, which has read nothing yet.
+    /// Roots, walls, rules and hooks of the session for a subagent, which has read nothing yet.
     pub(crate) fn of_subagent(&self) -> Self {
         Self {
             roots: Arc::clone(&self.roots),

@@ -123,7 +123,7 @@ pub(super) struct Task {
 #[derive(Debug, Clone)]
 pub(super) struct TurnBefore {
     pub(super) used: UsedByTurn,
-    /// Its name in the budgets.
+    /// Name of the turn in the budgets.
     pub(super) spending: String,
 }
 
