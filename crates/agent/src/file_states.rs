@@ -36,7 +36,7 @@ pub fn is_same(left: FileState, found: FileState) -> bool {
     }
 }
 
-/// What stands at a path now, with its bytes; also where a command closed it to its owner.
+/// What stands at a path now, with its bytes, unless they are too many to be kept; also where a command closed it to its owner.
 ///
 /// # Errors
 /// It cannot be looked at, or is a device.
@@ -66,6 +66,11 @@ pub fn state_at(root: &Root, path: &RelativePath) -> Result<(FileState, Vec<u8>)
             Ok((FileState::Special { device, inode }, Vec::new()))
         }
         _ => {
+            let stamp = root.stamp(path)?.1;
+            if stamp.bytes > MAX_BYTES {
+                let known = tools::unkept_digest(&stamp);
+                return Ok((FileState::Large { bytes: stamp.bytes, stamp: known }, Vec::new()));
+            }
             let mut read = root.read(path, &ReadRules::at_most(MAX_BYTES));
             if is_closed(&read) {
                 opened.extend(root.owner_access(path)?);

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use loom::{Digest, Millis};
 use store::home::{DATABASE, HomeDir, former_umask};
-use store::{
-    ChangeStanding, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, RunningCall, all_pages,
-};
+use store::{FileChange, FileChangeId, FileState, LIST_PAGE, Principal, RunningCall, all_pages};
 use workspace::{RelativePath, Root, StoreGuard};
 
 use crate::blocking::on_disk;
@@ -207,7 +205,7 @@ impl Runtime {
     ) -> Result<Vec<FileChange>, AgentError> {
         let page = |after| self.store.file_changes(who, call.tree, after, LIST_PAGE);
         let mut changes = all_pages(|change: &FileChange| change.id, page).await?;
-        changes.retain(|change| change.id.call == call.id && change.standing == ChangeStanding::Made);
+        changes.retain(|change| change.id.call == call.id && change.standing.stands());
         Ok(changes)
     }
 }
@@ -217,7 +215,7 @@ mod tests {
     use std::fs;
 
     use loom::NodeId;
-    use store::CallId;
+    use store::{CallId, ChangeStanding};
     use tempfile::TempDir;
 
     use super::*;

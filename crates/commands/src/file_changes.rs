@@ -13,6 +13,7 @@ mod laws;
 mod path_changes;
 mod redo;
 mod restore;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ use disk::{Disk, Found, leads_to};
 use path_changes::{PathChange, by_path, links_over_folders};
 pub(crate) use redo::redo;
 pub(crate) use restore::{Restoration, restore};
+use turns::{by_turn, turns_of};
 
 /// Which changes are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +59,24 @@ fn shown(workspace: Option<&Path>, root: &Path, path: &Path) -> PathBuf {
 /// What is said of bytes that were dropped.
 const NO_LONGER_KEPT: &str = "its bytes are no longer kept (limits.kept_files, limits.kept_days)";
 
+/// Why what stood at a path can never come back, as its bytes were never kept.
+fn never_kept(state: FileState) -> Option<String> {
+    match state {
+        FileState::Unknown => Some("its bytes were not kept".to_owned()),
+        FileState::Large { bytes, .. } => {
+            Some(format!("a file of {}, whose bytes are not kept", text::bytes::size(bytes)))
+        }
+        _ => None,
+    }
+}
+
 /// Why what stood at a path cannot come back; none where it can: nothing, a folder, or bytes that are kept.
 async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<String>, CommandError> {
-    match state {
-        FileState::Unknown => return Ok(Some("its bytes were not kept".to_owned())),
-        FileState::Special { .. } => {
-            return Ok(Some("a pipe or socket, which is not made again".to_owned()));
-        }
-        FileState::Large { bytes, .. } => {
-            let size = text::bytes::size(bytes);
-            return Ok(Some(format!("a file of {size}, whose bytes are not kept")));
-        }
-        _ => {}
+    if let FileState::Special { .. } = state {
+        return Ok(Some("a pipe or socket, which is not made again".to_owned()));
+    }
+    if let Some(why) = never_kept(state) {
+        return Ok(Some(why));
     }
     let Some(blob) = state.blob() else { return Ok(None) };
     let is_kept = app.runtime.store.shows_blob(&asker.principal, blob).await?;
@@ -80,19 +88,19 @@ const SHOWN_LINES: usize = 400;
 
 /// Changes of tools that stand in a tree, the oldest first.
 async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
-    changes_that(app, asker, tree, ChangeStanding::Made).await
+    changes_that(app, asker, tree, ChangeStanding::stands).await
 }
 
-/// Changes of a tree of one standing, the oldest first.
+/// Changes of a tree whose standing is one of these, the oldest first.
 async fn changes_that(
     app: &App,
     asker: &Asker,
     tree: TreeId,
-    standing: ChangeStanding,
+    is_meant: impl Fn(ChangeStanding) -> bool,
 ) -> Result<Vec<FileChange>, CommandError> {
     let page = |after| app.runtime.store.file_changes(&asker.principal, tree, after, LIST_PAGE);
     let mut all = store::all_pages(|change: &FileChange| change.id, page).await?;
-    all.retain(|change| change.standing == standing);
+    all.retain(|change| is_meant(change.standing));
     Ok(all)
 }
 
@@ -156,16 +164,22 @@ pub(crate) async fn give_back(
 async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<CommandOutcome, CommandError> {
     let mut done = FilesGivenBack::default();
     let workspace = app.workspace.folder.as_deref();
-    for changes in by_turn(app, asker, tree).await? {
+    let mut turns = by_turn(app, asker, tree).await?.into_iter().peekable();
+    while let Some(changes) = turns.next() {
         clear_away(app, &changes).await?;
         let answers: BTreeSet<NodeId> = changes.iter().map(|change| change.id.call.answer).collect();
+        let told: BTreeSet<FileChangeId> = changes
+            .iter()
+            .filter(|change| change.standing == ChangeStanding::Left)
+            .map(|left| left.id)
+            .collect();
         let (mut back, mut paths, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for (path, examined) in examine(app, asker, by_path(changes)).await? {
             match examined {
                 Ok(found) if found.is_back => back.extend(found.ids(&path)),
                 Ok(found) => paths.push((path, found)),
                 Err(why) => {
-                    let named = LeftFile { path: shown(workspace, &path.root, &path.path), why };
+                    let named = LeftFile::new(shown(workspace, &path.root, &path.path), why);
                     // A later turn may have left it, too.
                     if !done.left.contains(&named) {
                         done.left.push(named);
@@ -174,9 +188,18 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
                 }
             }
         }
-        app.runtime.store.take_back_file_changes(&asker.principal, tree, back).await?;
+        let store = &app.runtime.store;
+        store.take_back_file_changes(&asker.principal, tree, back).await?;
+        // What cannot be given back is said before an earlier turn is: whoever asks again means that one.
+        let unkept = left.iter().filter(|path| path.is_unkept()).flat_map(|path| path.ids.iter().copied());
+        let unkept: Vec<FileChangeId> = unkept.filter(|id| !told.contains(id)).collect();
         if paths.is_empty() {
-            continue;
+            if unkept.is_empty() {
+                continue;
+            }
+            store.leave_file_changes(&asker.principal, tree, unkept).await?;
+            done.is_more = turns.peek().is_some();
+            break;
         }
         let asks = match paths.len() {
             1 => "Give back 1 path as it was before?".to_owned(),
@@ -185,6 +208,7 @@ async fn give_back_alone(app: &App, asker: &Asker, tree: TreeId) -> Result<Comma
         confirm(app, asker, &paths, &asks).await?;
         let roots: BTreeSet<PathBuf> = paths.iter().map(|(path, _)| path.root.clone()).collect();
         bring_back(app, asker, tree, (paths, left), &mut done).await?;
+        store.leave_file_changes(&asker.principal, tree, unkept).await?;
         if !done.given.is_empty()
             && let Some(began) = began(app, asker, tree, answers).await?
         {
@@ -313,7 +337,7 @@ async fn bring_back(
                 let is_told =
                     done.left.iter().any(|other| other.path != named && other.path.starts_with(&named));
                 if !(found.goes_as_folder() && is_told) {
-                    done.left.push(LeftFile { path: named, why });
+                    done.left.push(LeftFile::new(named, why));
                 }
             }
         }
@@ -361,7 +385,7 @@ async fn keep(
     for (path, found, kept) in all {
         if let Err(why) = kept {
             let path = shown(app.workspace.folder.as_deref(), &path.root, &path.path);
-            done.left.push(LeftFile { path, why });
+            done.left.push(LeftFile::new(path, why));
             continue;
         }
         // What cannot be brought back is no change that is taken again.
@@ -421,37 +445,6 @@ fn shown_lines<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<String> {
         lines.push(format!("[{more} more lines.]"));
     }
     lines
-}
-
-/// The changes that stand, a turn each, the newest first.
-async fn by_turn(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileChange>>, CommandError> {
-    let all = standing(app, asker, tree).await?;
-    let turns = turns_of(app, asker, tree, all.iter().map(|change| change.id.call.answer).collect()).await?;
-    let mut found: BTreeMap<Option<Seq>, Vec<FileChange>> = BTreeMap::new();
-    for change in all {
-        let turn = turns.get(&change.id.call.answer).copied().flatten();
-        found.entry(turn).or_default().push(change);
-    }
-    Ok(found.into_values().rev().collect())
-}
-
-/// The operations that began the turns of nodes.
-async fn turns_of(
-    app: &App,
-    asker: &Asker,
-    tree: TreeId,
-    nodes: BTreeSet<NodeId>,
-) -> Result<BTreeMap<NodeId, Option<Seq>>, CommandError> {
-    let read = move |rows: &dyn TreeReader| {
-        let turns = nodes.into_iter().map(|node| Ok((node, turn_of(rows, node)?)));
-        turns.collect::<Result<BTreeMap<_, _>, loom::RowError>>()
-    };
-    app.read(asker, tree, read).await
-}
-
-fn turn_of(rows: &dyn TreeReader, node: NodeId) -> Result<Option<Seq>, loom::RowError> {
-    let Some(row) = rows.node(node)? else { return Ok(None) };
-    Ok(rows.operation(row.seq)?.map(|record| record.turn()))
 }
 
 /// What is said of the files that the newest turn of a view changed, where the turn is taken back or answered anew;

@@ -117,12 +117,21 @@ pub struct FileChange {
 pub enum ChangeStanding {
     /// A tool made it, and nobody gave it back.
     Made,
+    /// A tool made it, and it was to be given back, which it cannot be.
+    Left,
     /// A tool made it, and it was given back.
     TakenBack,
     /// The owner made it by giving changes of tools back.
     GivingBack,
     /// The owner took a giving-back again, or it was not made.
     Redone,
+}
+
+impl ChangeStanding {
+    /// Whether a tool made it, and nobody gave it back.
+    pub const fn stands(self) -> bool {
+        matches!(self, Self::Made | Self::Left)
+    }
 }
 
 /// Bytes that changes of files keep.

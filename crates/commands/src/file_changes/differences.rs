@@ -54,7 +54,8 @@ pub(super) async fn differences(
             Some(_) => Some((0, 0)),
             None => lines(app, path, &mut compared).await,
         };
-        let is_kept = not_kept(app, asker, path.before).await?.is_none();
+        let is_known = (path.before, path.after) != (FileState::Absent, FileState::Unknown);
+        let is_kept = is_known && not_kept(app, asker, path.before).await?.is_none();
         let by: BTreeSet<NodeId> = path.ids.iter().map(|id| id.call.answer).collect();
         files.push(FileDifference {
             root: path.root.clone(),
@@ -152,10 +153,17 @@ pub(super) fn difference_of(
                 let _ = writeln!(out, "{did} link {path} to {}", name(Path::new(&masked(bytes))));
             }
             FileState::Special { .. } => drop(writeln!(out, "{did} pipe or socket {path}")),
+            FileState::Unknown if other == FileState::Absent => {
+                let _ = writeln!(out, "{did} file {path}, whose bytes are not kept");
+            }
+            FileState::Large { bytes, .. } => {
+                let size = text::bytes::size(bytes);
+                let _ = writeln!(out, "{did} file {path} of {size}, whose bytes are not kept");
+            }
             FileState::Unknown => {
                 let _ = writeln!(out, "{path}: what stands there is not known to be what the command left");
             }
-            FileState::Absent | FileState::File { .. } | FileState::Large { .. } => {}
+            FileState::Absent | FileState::File { .. } => {}
         }
     }
     let is_known = after.0 != FileState::Unknown;

@@ -13,6 +13,7 @@ use workspace::{
     RelativePath, Root, StoreGuard,
 };
 
+use super::never_kept;
 use super::path_changes::{PathChange, PathPlace};
 
 /// What an owner may do in a folder that is filled: its own bits come when it is full.
@@ -38,7 +39,7 @@ pub(super) struct Found {
     pub(super) target: FileState,
     /// Which of its changes are given back by that: those from this one on.
     pub(super) first: usize,
-    /// The stamp of a file that is too large to be kept: it can only go.
+    /// The stamp of a file that is too large to be kept: it goes, and does not come back.
     pub(super) unkept: Option<FileStamp>,
 }
 
@@ -124,17 +125,14 @@ impl Disk {
     /// [`links_over_folders`]: super::path_changes::links_over_folders
     pub(super) fn examine(&self, change: &PathChange, links: &BTreeSet<PathPlace>) -> Result<Found, String> {
         let root = self.root(&change.root)?;
-        if let Some(stamp) = unkept(&root, change)
-            && change.before == FileState::Absent
-            && change.interruption.is_none()
-        {
-            return Ok(Found { unkept: Some(stamp), ..Found::of(change.after, change.before) });
+        if let Some(why) = never_kept(change.before) {
+            return Err(why);
         }
         let (state, _) = state_below(&root, change, links)?;
         if change.after == FileState::Unknown && state != change.before {
-            return Err(
+            return Err(over_unkept(change, state).unwrap_or_else(|| {
                 "what it became was not kept, or may be yours: /restore gives back what it was".to_owned()
-            );
+            }));
         }
         let left = [change.after, change.before_last];
         let found = |is_back| Found { is_back, ..Found::of(state, change.before) };
@@ -151,10 +149,12 @@ impl Disk {
             };
         }
         let is_ours = left.into_iter().any(|left| is_same(left, state));
-        if is_ours || is_same(change.before, state) {
-            Ok(found(false))
+        // Nothing is covered where what was large went.
+        let is_gone = matches!((change.after, state), (FileState::Large { .. }, FileState::Absent));
+        if is_ours || is_gone || is_same(change.before, state) {
+            Ok(Found { unkept: self.unkept(change, state)?, ..found(false) })
         } else {
-            Err(CHANGED_SINCE.to_owned())
+            Err(over_unkept(change, state).unwrap_or_else(|| CHANGED_SINCE.to_owned()))
         }
     }
 
@@ -168,6 +168,14 @@ impl Disk {
         let (state, bytes) = state_below(&self.root(&change.root)?, change, links)?;
         let is_ours = [change.after, change.before_last].into_iter().any(|left| is_same(left, state));
         Ok((state, bytes, is_ours && change.interruption.is_none()))
+    }
+
+    /// The stamp of what stands at the path of a change, where that is a file whose bytes are not kept.
+    pub(super) fn unkept(&self, change: &PathChange, state: FileState) -> Result<Option<FileStamp>, String> {
+        let FileState::Large { stamp: known, .. } = state else { return Ok(None) };
+        let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
+        let (_, stamp) = root.stamp(&path).map_err(|error| error.to_string())?;
+        if ::tools::unkept_digest(&stamp) == known { Ok(Some(stamp)) } else { Err(CHANGED_SINCE.to_owned()) }
     }
 
     /// The bytes of a file, or where a link leads, that stands at a path as it was found; none of anything else.
@@ -211,7 +219,7 @@ impl Disk {
             let brought = match found.state.blob().and_then(|blob| homeless.get(&blob)) {
                 Some(from) => Err(format!("it holds what stood at {}, which is left", from.display())),
                 None => match found.unkept {
-                    Some(stamp) => self.remove_unkept(&change, stamp, &mut removed),
+                    Some(stamp) => self.replace_unkept(&change, stamp, (target, blob), &mut removed),
                     None => {
                         // What goes is a name, and the file of others stays.
                         let goes = target == FileState::Absent;
@@ -240,14 +248,17 @@ impl Disk {
         done
     }
 
-    /// Removes a file that is too large to be kept, and is as it was left. `removed` are those of which a name went
-    /// before: that changes the stamp that each further name of the file has.
-    fn remove_unkept(
+    /// Brings something to the place of a file that is too large to be kept, and is as it was left. `removed` are those of
+    /// which a name went before: that changes the stamp that each further name of the file has.
+    fn replace_unkept(
         &self,
         change: &PathChange,
         mut stamp: FileStamp,
+        (target, blob): (FileState, ReadBlob<'_>),
         removed: &mut BTreeSet<FileId>,
     ) -> Result<(), String> {
+        // Nothing goes where nothing can come.
+        target.blob().map(blob).transpose()?;
         let (root, path) = (self.root(&change.root)?, relative(&change.path)?);
         if removed.contains(&stamp.id) {
             let (_, now) = root.stamp(&path).map_err(|error| error.to_string())?;
@@ -255,7 +266,10 @@ impl Disk {
         }
         ::tools::remove_unkept(&self.locks, &root, &path, stamp)?;
         removed.insert(stamp.id);
-        Ok(())
+        match target {
+            FileState::Absent => Ok(()),
+            target => self.bring((change, 1), (FileState::Absent, target), blob),
+        }
     }
 
     /// The file that has the name of a path.
@@ -284,11 +298,19 @@ impl Disk {
     }
 }
 
-/// The stamp of a file that stands as a command made it, and whose bytes are not kept.
-fn unkept(root: &Root, change: &PathChange) -> Option<FileStamp> {
-    let FileState::Large { stamp: digest, .. } = change.after else { return None };
-    let (_, stamp) = root.stamp(&relative(&change.path).ok()?).ok()?;
-    (::tools::unkept_digest(&stamp) == digest).then_some(stamp)
+/// Why nothing comes back over what stands at the path of a change and is not known to be of tools; none where it can be kept.
+pub(super) fn over_unkept(change: &PathChange, state: FileState) -> Option<String> {
+    let FileState::Large { bytes, .. } = state else { return None };
+    let size = text::bytes::size(bytes);
+    Some(match change.before {
+        FileState::Absent => {
+            format!("a file of {size}, which is not kept and may be yours: remove it yourself")
+        }
+        _ => format!(
+            "a file of {size} stands there, which is not kept and may be yours: move it away, then /restore gives \
+             back what it was"
+        ),
+    })
 }
 
 fn relative(path: &Path) -> Result<RelativePath, String> {

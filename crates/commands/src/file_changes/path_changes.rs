@@ -20,6 +20,11 @@ pub(super) struct PathChange {
 }
 
 impl PathChange {
+    /// Whether what tools found there, or left, is not kept.
+    pub(super) const fn is_unkept(&self) -> bool {
+        matches!((self.before, self.after), (FileState::Large { .. }, _) | (_, FileState::Unknown))
+    }
+
     /// Whether nothing but the permission bits of a folder is another than before.
     pub(super) fn is_folder_mode(&self) -> bool {
         match (self.before, self.after) {
@@ -46,7 +51,11 @@ pub(super) fn by_path(changes: Vec<FileChange>) -> Vec<PathChange> {
         let key = (change.root.clone(), change.path.clone());
         match known.get(&key).map(|at| &mut paths[*at]) {
             Some(path) => {
-                if !is_same(path.after, change.before) && !is_same(path.before_last, change.before) {
+                // What was left unkept is not known, so nothing tells that somebody changed it.
+                let is_unkept = (path.after, change.before);
+                let is_unkept = matches!(is_unkept, (FileState::Unknown, FileState::Large { .. }));
+                let is_same = |left| is_same(left, change.before);
+                if !is_unkept && !is_same(path.after) && !is_same(path.before_last) {
                     path.interruption = Some(Interruption { before: change.before, first: path.ids.len() });
                 }
                 (path.before_last, path.after) = (change.before, change.after);

@@ -19,7 +19,7 @@ use crate::rights::Asker;
 
 /// The givings-back of a tree that were not taken again, the newest first.
 async fn givings_back(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<Vec<FileChange>>, CommandError> {
-    let changes = changes_that(app, asker, tree, ChangeStanding::GivingBack).await?;
+    let changes = changes_that(app, asker, tree, |standing| standing == ChangeStanding::GivingBack).await?;
     let mut all: Vec<Vec<FileChange>> =
         changes.chunk_by(|one, next| one.at == next.at).map(<[_]>::to_vec).collect();
     all.reverse();
@@ -80,7 +80,7 @@ async fn redo_one(
             Ok(found) if found.is_back => redone.extend(path.ids),
             Ok(found) => paths.push((path, found)),
             Err(why) => {
-                done.left.push(LeftFile { path: named(&path), why });
+                done.left.push(LeftFile::new(named(&path), why));
                 left.push(path);
             }
         }
@@ -102,7 +102,7 @@ async fn redo_one(
                 redone.extend(path.ids);
                 done.given.push(name);
             }
-            Err(why) => done.left.push(LeftFile { path: name, why }),
+            Err(why) => done.left.push(LeftFile::new(name, why)),
         }
     }
     app.runtime.store.redo_file_changes(&asker.principal, tree, redone).await?;

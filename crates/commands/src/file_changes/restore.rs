@@ -11,7 +11,7 @@ use text::terminal::explicit;
 use workspace::RelativePath;
 
 use super::differences::difference_of;
-use super::disk::Found;
+use super::disk::{Found, over_unkept};
 use super::path_changes::{PathChange, by_path, links_over_folders};
 use super::{bring_back, clear_away, disk, elsewhere, not_kept, shown, shown_lines, standing, turns_of};
 use crate::app::App;
@@ -188,19 +188,24 @@ async fn look(
     let (tasks, workspace) = (tokio::runtime::Handle::current(), app.workspace.folder.clone());
     let look = move |(change, gone): (PathChange, Option<String>)| {
         let target = change.before;
+        let explained = |why: String| format!("{}: {why}", explicit(&change.path.display().to_string()));
         if let Some(why) = gone {
-            return Err(format!("{}: {why}", explicit(&change.path.display().to_string())));
+            return Err(explained(why));
         }
         let blob = |blob: Digest| tasks.block_on(runtime.read_blob(blob)).map_err(|error| error.to_string());
         let kept = target.blob().map(blob).transpose()?.unwrap_or_default();
         let (state, bytes, is_ours) = disk.stands(&change, &links)?;
+        if let Some(why) = over_unkept(&change, state).filter(|_| !is_ours) {
+            return Err(explained(why));
+        }
+        let unkept = disk.unkept(&change, state)?;
         let is_any_folder = target == FileState::Folder { mode: None } && state.is_folder();
         let is_back = state == target || is_any_folder;
         let path = shown(workspace.as_deref(), &change.root, &change.path);
         let sides = ((state, &*bytes), (target, &*kept));
         let diff =
             if is_back { String::new() } else { difference_of(&path, sides.0, sides.1, &runtime.masker) };
-        Ok(Restored { found: Found { is_back, ..Found::of(state, target) }, change, diff, is_ours })
+        Ok(Restored { found: Found { is_back, unkept, ..Found::of(state, target) }, change, diff, is_ours })
     };
     Ok(on_disk(move || all.into_iter().map(look).collect()).await)
 }

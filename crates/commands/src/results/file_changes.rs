@@ -120,6 +120,9 @@ pub struct FilesGivenBack {
     /// The command of the command line that gives back what another tree changed, where nothing of this one stands.
     #[serde(skip)]
     pub elsewhere: Option<String>,
+    /// Whether an earlier turn changed files, and is given back when it is asked for again.
+    #[serde(skip)]
+    pub is_more: bool,
     /// Where git's history went meanwhile, in words, which is not given back.
     #[serde(skip)]
     pub history: Option<String>,
@@ -132,4 +135,13 @@ pub struct LeftFile {
     pub path: PathBuf,
     /// The reason.
     pub why: String,
+}
+
+impl LeftFile {
+    /// A path, with a reason that may name it, as the error of a file does.
+    pub(crate) fn new(path: PathBuf, why: String) -> Self {
+        let named = format!("{}: ", path.display());
+        let why = why.strip_prefix(&named).map(str::to_owned).unwrap_or(why);
+        Self { path, why }
+    }
 }

@@ -46,7 +46,10 @@ pub(super) fn given_back(done: &FilesGivenBack, to: OutputStyle) -> RenderedOutc
     }
     let left = done.left.iter().map(|left| format!("left as it is: {}: {}", left.path.display(), left.why));
     let note = match (done.given.is_empty(), done.is_redone) {
-        (true, _) if !done.left.is_empty() => None,
+        (true, _) if !done.left.is_empty() => {
+            let more = "the same once more gives back what an earlier turn changed";
+            done.is_more.then(|| more.to_owned())
+        }
         (true, true) => Some("no giving-back of files is left to redo".to_owned()),
         (true, false) => {
             let nothing = "there is nothing to give back".to_owned();

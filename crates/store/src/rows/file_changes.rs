@@ -21,11 +21,12 @@ use crate::file_change::{
 };
 use crate::principal::Principal;
 
-/// Values of `taken_back`: of a change that stands, of one that was given back by no giving-back that is written down, and of
-/// a giving-back. Any other value is the time of the giving-back, in ms; of a giving-back that was taken again, less than 0,
+/// Values of `taken_back`: of a change that stands, of one that was given back by no giving-back that is written down, of one
+/// that was to be given back and could not, and of a giving-back. Any other value is the time of the giving-back, in ms; of a giving-back that was taken again, less than 0,
 /// that of the taking.
 const MADE: i64 = 0;
 const TAKEN_BACK: i64 = 1;
+const LEFT: i64 = 2;
 const GIVING_BACK: i64 = -1;
 
 /// As [`crate::Store::keep_file_changes`].
@@ -126,6 +127,23 @@ pub(crate) fn take_back(
     Ok(())
 }
 
+/// As [`crate::Store::leave_file_changes`].
+pub(crate) fn leave(
+    db: &Db<'_>,
+    who: &Principal,
+    tree: TreeId,
+    changes: &[FileChangeId],
+) -> Result<(), StoreError> {
+    let tree = find_mut(db, who, tree)?;
+    for change in changes {
+        let (key, call, n) = (key_of(db, tree, change.call)?, change.call.number, change.number);
+        let sql = "UPDATE file_changes SET taken_back = ?5
+             WHERE node = ?1 AND call = ?2 AND n = ?3 AND taken_back = ?4";
+        db.run(sql, params![key, call, n, MADE, LEFT])?;
+    }
+    Ok(())
+}
+
 /// As [`crate::Store::keep_giving_back`].
 pub(crate) fn keep_giving_back(
     db: &Db<'_>,
@@ -184,7 +202,7 @@ pub(crate) fn givings_back(
     }
     let sql = "SELECT DISTINCT c.taken_back, n.id FROM file_changes c JOIN nodes n ON n.pk = c.node
          WHERE c.node BETWEEN ?1 AND ?2 AND c.taken_back > ?3";
-    db.each(sql, params![first, last, TAKEN_BACK], |row| {
+    db.each(sql, params![first, last, LEFT], |row| {
         let (at, answer) = (Millis(get(row, 0)?), NodeId::from_bytes(id16(row, 1)?));
         let of_it = all.iter_mut().filter(|of| of.at == at && of.redone.is_none());
         of_it.for_each(|of| of.answers.push(answer));
@@ -238,6 +256,7 @@ fn read(row: &Row<'_>) -> Result<FileChange, StoreError> {
         at: Millis(get(row, 7)?),
         standing: match get(row, 8)? {
             MADE => ChangeStanding::Made,
+            LEFT => ChangeStanding::Left,
             GIVING_BACK => ChangeStanding::GivingBack,
             ..MADE => ChangeStanding::Redone,
             _ => ChangeStanding::TakenBack,

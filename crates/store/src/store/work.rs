@@ -166,6 +166,10 @@ forward! {
     write fn take_back_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
         = file_changes::take_back(tree, &changes);
 
+    /// Stores that changes that stand were to be given back, and cannot be.
+    write fn leave_file_changes(tree: TreeId, changes: Vec<FileChangeId>) -> ()
+        = file_changes::leave(tree, &changes);
+
     /// Whether any file is known that comes from outside (spec: security §3).
     read fn knows_outside_files() -> bool = outside_files::is_any();
 

@@ -139,6 +139,12 @@ fn what_a_call_changes_in_files_is_kept_while_it_runs_and_goes_with_its_answer()
         store.redo_file_changes(OWNER, page.tree, redone.clone()).await.unwrap();
         let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
         assert_eq!(standings(&changes), [made, taken, made, ChangeStanding::Redone]);
+
+        // What cannot be given back stands, also once that was said.
+        store.leave_file_changes(OWNER, page.tree, vec![ids[0], ids[1]]).await.unwrap();
+        let changes = store.file_changes(OWNER, page.tree, None, 9).await.unwrap();
+        assert_eq!(standings(&changes)[..2], [ChangeStanding::Left, taken]);
+        assert!(changes[0].standing.stands() && !changes[1].standing.stands());
         let given = store.givings_back(OWNER, page.tree, 9).await.unwrap();
         assert!(
             given[0].redone.is_some_and(|at| at >= given[0].at) && given[0].answers.is_empty(),

@@ -26,7 +26,7 @@ pub(crate) enum StoodState {
     },
     /// A file that stands there after a command, and whose bytes are not kept or not known to be the command's.
     Unknown,
-    /// A file whose bytes are not kept, as it is too large: where a command made it, it can go, and it never comes back.
+    /// A file whose bytes are not kept: where a command made it, it can go, and it never comes back.
     Large {
         stamp: FileStamp,
     },
@@ -42,12 +42,25 @@ pub(crate) struct CommandChange {
     pub(crate) after: StoodState,
 }
 
+impl CommandChange {
+    /// Whether nothing is known that could be given back.
+    const fn is_unkept(&self) -> bool {
+        matches!(
+            (&self.before, &self.after),
+            (StoodState::Large { .. }, _) | (StoodState::Absent, StoodState::Unknown)
+        )
+    }
+}
+
+/// Changes that are named of which nothing can be given back: where files are too many, a command may change most of them.
+const UNKEPT: usize = 500;
+
 /// All that is another than before, in order of paths.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) changes: Vec<CommandChange>,
-    /// Paths that changed and cannot be given back: too large, too many, or unreadable.
-    pub(crate) not_kept: Vec<RelativePath>,
+    /// How many more changed of which no bytes are kept.
+    pub(crate) unnamed: usize,
     /// Whether there was more than is looked at.
     pub(crate) is_cut: bool,
 }
@@ -67,6 +80,15 @@ impl StoodState {
             EntryKind::Link { target } => Some(Self::Link { target: target.clone() }),
             EntryKind::Special => Some(Self::Special(entry.stamp.id)),
             EntryKind::NotKept(_) => None,
+        }
+    }
+
+    /// What stood there, also a file whose bytes are not kept.
+    fn before(entry: Option<&Entry>) -> Self {
+        match (Self::of(entry), entry) {
+            (Some(state), _) => state,
+            (None, Some(entry)) => Self::Large { stamp: entry.stamp },
+            (None, None) => Self::Absent,
         }
     }
 
@@ -110,49 +132,38 @@ impl Differences {
             let Ok(path) = path.iter().try_fold(RelativePath::root(), |at, name| at.join(name)) else {
                 continue;
             };
-            match (StoodState::of(was), StoodState::of(is)) {
-                (Some(before), Some(after)) if before.is_same(&after) => {}
-                (Some(before), after)
-                    if let Some(stands) = is
-                        && until.is_some_and(|until| stands.stamp.changed > until) =>
-                {
-                    let is_folder = matches!(after, Some(StoodState::Folder { .. }));
-                    if before != StoodState::Absent && !is_folder {
-                        let after = StoodState::Unknown;
-                        found.changes.push(CommandChange { path, before, after });
-                    }
-                }
-                (Some(before), Some(after)) => found.changes.push(CommandChange { path, before, after }),
-                _ if was.map(|was| was.stamp) == is.map(|is| is.stamp) => {}
-                (Some(before), None) if before != StoodState::Absent => {
-                    let after = StoodState::Unknown;
-                    found.changes.push(CommandChange { path, before, after });
-                }
-                (None, Some(after))
-                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = was
-                        && is.is_none_or(|is| until.is_none_or(|until| is.stamp.changed <= until)) =>
-                {
-                    let before = StoodState::Large { stamp: *stamp };
-                    found.changes.push(CommandChange { path, before, after });
-                }
-                (Some(stood), None)
-                    if let Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }) = is
-                        && is_made(stamp, &before.index) =>
-                {
-                    found.changes.push(CommandChange {
-                        path,
-                        before: stood,
-                        after: StoodState::Large { stamp: *stamp },
-                    });
-                }
-                _ => found.not_kept.push(path),
+            let (stood, stands) = (StoodState::of(was), StoodState::of(is));
+            let is_same = match (&stood, &stands) {
+                (Some(stood), Some(stands)) => stood.is_same(stands),
+                _ => was.map(|was| was.stamp) == is.map(|is| is.stamp),
+            };
+            let is_later = is.is_some_and(|is| until.is_some_and(|until| is.stamp.changed > until));
+            let is_folder = matches!(stands, Some(StoodState::Folder { .. }));
+            if is_same || (is_later && (was.is_none() || is_folder)) {
+                continue;
             }
+            let after = match (stands, is) {
+                _ if is_later => StoodState::Unknown,
+                (Some(stands), _) => stands,
+                (None, Some(Entry { stamp, kind: EntryKind::NotKept(NotKept::TooLarge), .. }))
+                    if stood.is_some() && is_made(stamp, &before.index) =>
+                {
+                    StoodState::Large { stamp: *stamp }
+                }
+                (None, _) => StoodState::Unknown,
+            };
+            found.changes.push(CommandChange { path, before: StoodState::before(was), after });
         }
         if found.loses_unkept(before, after) {
             found.leave_large();
         }
         found.changes.sort_by(|one, other| one.path.as_path().cmp(other.path.as_path()));
-        found.not_kept.sort_by(|one, other| one.as_path().cmp(other.as_path()));
+        let mut unkept = 0;
+        let is_over = |change: &mut CommandChange| {
+            unkept += usize::from(change.is_unkept());
+            change.is_unkept() && unkept > UNKEPT
+        };
+        found.unnamed = found.changes.extract_if(.., is_over).count();
         found
     }
 }
@@ -168,10 +179,13 @@ impl Differences {
         old.iter().any(is_lost) || !before.passed_over().is_subset(after.passed_over())
     }
 
-    /// Leaves large files to be named alone: nothing keeps the bytes of what they may be made of.
+    /// Leaves large files as they are: nothing keeps the bytes of what they may be made of.
     fn leave_large(&mut self) {
-        let is_large = |change: &mut CommandChange| matches!(change.after, StoodState::Large { .. });
-        self.not_kept.extend(self.changes.extract_if(.., is_large).map(|change| change.path));
+        for change in &mut self.changes {
+            if matches!(change.after, StoodState::Large { .. }) {
+                change.after = StoodState::Unknown;
+            }
+        }
     }
 }
 
@@ -179,10 +193,11 @@ impl Differences {
 /// under another name, and set its bits. One that was moved there is somebody else's, and nothing keeps its bytes.
 const MADE_WITHIN: i64 = 60_000_000_000;
 
-/// Whether a file that a record does not have was made since, and not moved there.
+/// Whether what is in a file that is not kept was written since a record, and not moved there.
 fn is_made(stamp: &FileStamp, before: &Index) -> bool {
+    let is_kept = |entry: &Entry| matches!(entry.kind, EntryKind::File { .. });
     stamp.changed.saturating_sub(stamp.modified) < MADE_WITHIN
-        && before.entries.values().all(|entry| entry.stamp.id != stamp.id)
+        && before.entries.values().all(|entry| entry.stamp.id != stamp.id || is_kept(entry))
 }
 
 impl Checkpoint {

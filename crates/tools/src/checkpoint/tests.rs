@@ -80,7 +80,6 @@ fn told_until(before: &Checkpoint, after: &Checkpoint, until: Option<i64>) -> Ve
             format!("{}: {was}, then {is}", change.path)
         })
         .collect();
-    told.extend(differences.not_kept.iter().map(|path| format!("{path}: not kept")));
     told.sort();
     told
 }
@@ -169,8 +168,22 @@ fn past_the_limits_a_change_is_named() {
     }
     assert_eq!(
         told(&before, &at.record()),
-        ["a: 16 bytes, then x 644", "b: 12345678 644, then x 644", "c: not kept", "d: not kept"]
+        [
+            "a: 16 bytes, then x 644",
+            "b: 12345678 644, then x 644",
+            "c: 8 bytes, then x 644",
+            "d: 1 bytes, then what is not known"
+        ]
     );
+}
+
+#[test]
+fn of_many_files_that_are_not_kept_the_first_are_named() {
+    let at = Fixture::with(CheckpointRules { files: 0, ..CheckpointRules::default() });
+    let before = at.record();
+    (0..510).for_each(|number| at.put(&format!("{number:03}"), "x"));
+    let differences = Differences::between(&before, &at.record(), None);
+    assert_eq!((differences.changes.len(), differences.unnamed), (500, 10));
 }
 
 #[test]
@@ -186,11 +199,11 @@ fn what_was_kept_stays_so_whatever_becomes_of_it_or_comes_beside_it() {
     assert_eq!(
         told(&before, &at.record()),
         [
-            "a/1: not kept",
-            "a/2: not kept",
+            "a/1: nothing, then what is not known",
+            "a/2: nothing, then what is not known",
             "a: nothing, then folder",
             "b/kept: 1234 644, then changed 644",
-            "grows: 1234 644, then what is not known",
+            "grows: 1234 644, then 16 bytes",
         ]
     );
 }

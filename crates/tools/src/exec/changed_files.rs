@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::Digest;
 use model::Cancel;
 use workspace::protected::is_held;
-use workspace::{RelativePath, Root, RootAccess};
+use workspace::{Root, RootAccess};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
@@ -169,8 +169,6 @@ pub fn comparing<T>(
                 changed.push(ChangedPath { path: shown(of.root, change.path.as_path()), lines });
             }
         }
-        let unread = differences.not_kept.iter();
-        changed.extend(unread.map(|path| ChangedPath { path: shown(of.root, path.as_path()), lines: None }));
     }
     Ok((ran, Ok(changed)))
 }
@@ -304,9 +302,7 @@ fn write_down_root(
     told: &mut ChangedFiles,
 ) -> bool {
     let mut differences = Differences::between(before, after, None);
-    let is_its = |path: &RelativePath| !others.hold(of.root.path(), path.as_path());
-    differences.changes.retain(|change| is_its(&change.path));
-    differences.not_kept.retain(is_its);
+    differences.changes.retain(|change| !others.hold(of.root.path(), change.path.as_path()));
     let origin = if told.is_outside { BytesOrigin::Outside } else { origin };
     let kept = keep(of.root, (before, after), (&differences.changes, origin), recorder);
     let is_kept = kept.is_ok();
@@ -321,15 +317,10 @@ fn write_down_root(
         told.lines.push(told_change(of.root, (before, after), change));
     }
     told.more += differences.changes.len().saturating_sub(room);
-    if !differences.not_kept.is_empty() {
-        let paths = differences.not_kept.iter().take(SHOWN);
-        let paths: Vec<String> =
-            paths.map(|path| line_name(&of.root.shown(path).display().to_string())).collect();
-        let more = differences.not_kept.len().saturating_sub(SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if differences.unnamed > 0 {
+        let unnamed = differences.unnamed;
         told.notes.push(format!(
-            "changed and not kept, too large, too many or unreadable: {}{more}",
-            paths.join(", ")
+            "{unnamed} more files changed that are not kept: too large, too many or unreadable"
         ));
     }
     if differences.is_cut {
@@ -440,9 +431,12 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
         (StoodState::Absent, after @ StoodState::File { .. }) => {
             format!("made {}{path}{}", kind(after), counts().unwrap_or_default())
         }
-        (_, StoodState::Large { stamp }) => {
+        (StoodState::Absent, StoodState::Large { stamp }) => {
             let size = text::bytes::size(stamp.bytes);
             format!("made {path} ({size}: its bytes are not kept, so it can be removed and not brought back)")
+        }
+        (StoodState::Absent, StoodState::Unknown) => {
+            format!("made {path} (its bytes are not kept, so it stays when the rest is given back)")
         }
         (StoodState::Large { stamp }, after) => {
             let did = if *after == StoodState::Absent { "deleted" } else { "changed" };
@@ -453,7 +447,7 @@ fn told_change(root: &Root, (before, after): (&Checkpoint, &Checkpoint), change:
         (before @ StoodState::File { .. }, StoodState::Absent) => {
             format!("deleted {}{path}{}", kind(before), counts().unwrap_or_default())
         }
-        (_, StoodState::Unknown) => {
+        (_, StoodState::Unknown | StoodState::Large { .. }) => {
             format!("changed {path} (what stood there is kept, not what it became)")
         }
         (before, StoodState::Absent) => format!("deleted {}{path}", kind(before)),

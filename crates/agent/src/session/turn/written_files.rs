@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loom::{Block, NodeId, RowError, TreeId, TreeReader};
-use store::{
-    CallId, ChangeStanding, Cursor, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages,
-};
+use store::{CallId, Cursor, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages};
 use tools::{ToolRegistry, WrittenFile};
 
 use super::Turn;
@@ -42,8 +40,7 @@ impl Turn<'_> {
         let calls = self.runtime.read(who, tree, move |rows| tools_of(rows, answers)).await?;
         let is_written = |change: &FileChange| {
             let tool = calls.get(&change.id.call);
-            change.standing == ChangeStanding::Made
-                && tool.is_some_and(|tool| WRITING.contains(&tool.as_str()))
+            change.standing.stands() && tool.is_some_and(|tool| WRITING.contains(&tool.as_str()))
         };
         let written = changes.into_iter().filter(is_written).filter_map(|change| match change.after {
             FileState::File { blob, .. } => {
