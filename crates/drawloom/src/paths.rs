@@ -83,9 +83,8 @@ impl InvocationPaths {
     pub(crate) fn workspace(&self) -> Result<ChosenWorkspace, CommandError> {
         let surroundings = self.surroundings();
         let Some(given) = &self.given else {
-            let here = env::current_dir().and_then(|here| here.canonicalize()).map_err(|error| {
-                CommandError::file("cannot read", Path::new("the working directory"), &error)
-            })?;
+            let here = env::current_dir().and_then(|here| here.canonicalize());
+            let here = here.map_err(|error| no_working_directory(&error))?;
             let found = discover(&here, &surroundings, &OnDisk);
             let is_chosen = found.git_top.is_some() && found.git_top == self.chosen_git;
             let found = if is_chosen { found.in_git_top() } else { found };
@@ -155,6 +154,16 @@ fn passed_over(found: &Discovered) -> bool {
     let marked = |folder: &Path| MARKERS.iter().any(|marker| folder.join(marker).symlink_metadata().is_ok());
     let ended = matches!(&found.because, DiscoveryReason::NothingBefore { folder, .. } if marked(folder));
     ended || !found.foreign_markers.is_empty()
+}
+
+/// The folder that the program was started in cannot be used.
+pub(crate) fn no_working_directory(error: &std::io::Error) -> CommandError {
+    let problem = match error.kind() {
+        std::io::ErrorKind::NotFound => "it is not there any more".to_owned(),
+        _ => error.to_string(),
+    };
+    let message = format!("the working directory cannot be used: {problem}");
+    CommandError::new("not_found", 3, message, "go to a folder that is there, or name one with --workspace")
 }
 
 fn user_home() -> Option<PathBuf> {

@@ -150,9 +150,18 @@ impl EndSignals {
     }
 }
 
+/// Exit code of a program that cannot be executed, as shells give it.
+const NOT_EXECUTABLE: u8 = 126;
+
 fn refused(error: &SandboxError) -> CommandError {
     let message = one_line(&error.to_string()).into_owned();
     match error {
+        SandboxError::Program { is_there: true, .. } => CommandError::new(
+            "not_executable",
+            NOT_EXECUTABLE,
+            message,
+            "it is there and not executable: `chmod u+x` makes a script or program of yours so",
+        ),
         SandboxError::Program { program, .. } => {
             let hint = commands::walls::program_of_owner(program).map(|file| {
                 let file = one_line(&file.to_string_lossy()).into_owned();
@@ -196,8 +205,7 @@ fn walled(
     let named = &arguments.allow.folders;
     let further = commands::further_roots::further_roots(named, Some(&chosen.folder), &paths.surroundings())?;
     commands::further_roots::open_in(&mut walls, &further);
-    let here = std::env::current_dir()
-        .map_err(|error| CommandError::file("cannot find", Path::new("the working directory"), &error))?;
+    let here = std::env::current_dir().map_err(|error| crate::paths::no_working_directory(&error))?;
     walls.touches = arguments.touches.iter().map(|path| here.join(path)).collect();
     walls.limits.time_ms = arguments.timeout.saturating_mul(1_000);
     let inside =

@@ -95,7 +95,7 @@ pub enum SandboxError {
     #[error("the sandbox could not be built ({step}): {problem}")]
     Walls { step: String, problem: String },
     #[error("{program} cannot be run: {problem}")]
-    Program { program: String, problem: String },
+    Program { program: String, problem: String, is_there: bool },
     #[error("{} cannot be used as working directory: it is outside of the roots of the command", .0.display())]
     Directory(PathBuf),
     #[error("{} is needed by the sandbox and cannot be used: {problem}", path.display())]

@@ -299,9 +299,9 @@ impl Sandbox {
         let ending = end.ending;
         let mut notices = end.notices;
         match end.failure {
-            Some(failure) if failure.step == "run" => {
-                let program = request_program(&request);
-                return Err(SandboxError::Program { program, problem: failure.problem });
+            Some(HelperFailure { step, problem }) if step == "run" || step == "find" => {
+                let (program, is_there) = (request_program(&request), step == "run");
+                return Err(SandboxError::Program { program, problem, is_there });
             }
             Some(HelperFailure { step, problem }) if !end.began => {
                 return Err(SandboxError::Walls { step, problem });

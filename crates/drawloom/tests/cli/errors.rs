@@ -117,6 +117,24 @@ fn sampling_is_bounded_as_in_the_configuration() {
 }
 
 #[test]
+fn a_working_directory_that_went_is_named() {
+    let world = World::new();
+    for words in [&["--model", "script:echo", "chat", "-m", "x"][..], &["sandbox", "--", "true"]] {
+        let inner = world.command(words);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", r#"mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@""#]);
+        shell.arg(inner.get_program()).args(inner.get_args()).env_clear();
+        shell.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let run: Run = shell.current_dir(world.path("")).output().unwrap().into();
+        assert_eq!(run.code, Some(3), "{run:?}");
+        assert!(
+            run.err.contains("the working directory cannot be used: it is not there any more"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_not_there_is_named_plainly() {
     let world = World::new();
     world.ok(&["tree", "new", "--title", "Story", "--text", "Once"]);

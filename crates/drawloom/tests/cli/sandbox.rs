@@ -30,6 +30,19 @@ fn a_command_runs_in_the_workspace_with_its_own_output_and_exit_code() {
 }
 
 #[test]
+fn a_program_that_cannot_be_executed_is_told_from_one_that_is_not_there() {
+    let world = world();
+    for (program, code, said) in [
+        ("./text.txt", 126, "it is there and not executable"),
+        (".", 126, "it is there and not executable"),
+        ("./no-such-program", 3, "no such command"),
+    ] {
+        let run = world.run(&["sandbox", "--", program]);
+        assert!(run.code == Some(code) && run.err.contains(said), "{program}: {run:?}");
+    }
+}
+
+#[test]
 fn no_command_runs_in_the_home_folder_of_a_person() {
     let world = world();
     let (home, project) = (world.path("user"), world.path("user/project"));

@@ -153,7 +153,7 @@ fn command(
 }
 
 fn not_run(error: &io::Error) -> Failure {
-    Failure::new("run", error)
+    Failure::new(if error.kind() == io::ErrorKind::NotFound { "find" } else { "run" }, error)
 }
 
 fn start_and_watch(

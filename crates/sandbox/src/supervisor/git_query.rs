@@ -155,7 +155,7 @@ impl GitQuery<'_> {
             }
             _ => "it did not answer in time".to_owned(),
         };
-        Err(SandboxError::Program { program: "git".to_owned(), problem })
+        Err(SandboxError::Program { program: "git".to_owned(), problem, is_there: true })
     }
 }
 
