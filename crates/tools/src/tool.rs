@@ -389,15 +389,19 @@ impl Tool {
     }
 
     /// A core tool that reaches out over the network: to what `target` says, as `preview` shows. Whatever it
-    /// says comes from outside, an error as well.
-    pub(crate) fn reaching_out<A: DeserializeOwned + JsonSchema + 'static>(
+    /// says once a request is prepared comes from outside, an error as well.
+    pub(crate) fn reaching_out<A: DeserializeOwned + JsonSchema + 'static, P: 'static>(
         (name, description): (&str, &str),
-        run: impl Fn(&CallScope<'_>, &A) -> Result<String, String> + Send + Sync + 'static,
+        prepare: impl Fn(&CallScope<'_>, &A) -> Result<P, String> + Send + Sync + 'static,
+        run: impl Fn(&CallScope<'_>, &A, P) -> Result<String, String> + Send + Sync + 'static,
         target: impl Fn(&ToolScope, &A) -> NetworkTarget + Send + Sync + 'static,
         preview: impl Fn(&ToolScope, &A) -> Result<String, String> + Send + Sync + 'static,
     ) -> Self {
-        let run = running(run);
-        let run = move |call: &CallScope<'_>, arguments| run(call, arguments).from_outside();
+        let run = running(move |call: &CallScope<'_>, asked: &A| {
+            let prepared = prepare(call, asked)?;
+            call.from_outside.set(true);
+            run(call, asked, prepared)
+        });
         let tool = Self::reading_no_files(spec::<A>(name, description), run);
         Self {
             effects: &[Effect::Net],

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use egress::{FetchLimits, Fetched, Purpose, Reach, Url};
+use egress::{Client, FetchLimits, Fetched, Purpose, Reach, Url};
 use policy::{Attendance, CallFacts, CallMark, Decision, Effect, SandboxLevel, SessionFacts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,18 +40,24 @@ pub(super) fn tool(web: WebScope) -> Tool {
         mark: (of_call.is_shown)(&asked.url).then_some(CallMark::ShownUrl),
     };
     let preview = |_: &ToolScope, asked: &Arguments| Ok(format!("GET {}", explicit(&one_line(&asked.url))));
-    let run = move |call: &CallScope<'_>, asked: &Arguments| run(&web, call, asked);
-    Tool::reaching_out((NAME, DESCRIPTION), run, target, preview)
+    let prepare = move |call: &CallScope<'_>, asked: &Arguments| prepared(&web, call, asked);
+    Tool::reaching_out((NAME, DESCRIPTION), prepare, run, target, preview)
 }
 
-fn run(web: &WebScope, call: &CallScope<'_>, asked: &Arguments) -> Result<String, String> {
+/// An address that nothing keeps from being asked for, and what asks.
+fn prepared(web: &WebScope, call: &CallScope<'_>, asked: &Arguments) -> Result<(Client, Url), String> {
     let url = Url::parse(&asked.url).map_err(|error| format!("{:?} is no address: {error}", asked.url))?;
     // As it was written, and as it would be sent: what is no part of an address is left out of that.
     if holds_secret(call.scope, &asked.url) || holds_secret(call.scope, url.as_str()) {
         return Err("the address holds a secret: it is not sent".to_owned());
     }
-    let first = host(&url);
     let client = client(&web.gate, Purpose::Fetch, Reach::Public { named: web.private_hosts.clone() })?;
+    client.judge(&url).map_err(|refusal| format!("{url}: {refusal}"))?;
+    Ok((client, url))
+}
+
+fn run(call: &CallScope<'_>, asked: &Arguments, (client, url): (Client, Url)) -> Result<String, String> {
+    let first = host(&url);
     let admits = |next: &Url| match host(next) {
         next if next == first => Ok(()),
         next => admitted(call.scope, next),

@@ -142,10 +142,11 @@ pub(super) fn tool(gate: Gate, service: SearchService) -> Tool {
     let preview = move |_: &ToolScope, asked: &Arguments| {
         Ok(format!("{engine}: {}", explicit(&one_line(&asked.query))))
     };
-    let run = move |call: &CallScope<'_>, asked: &Arguments| {
-        if holds_secret(call.scope, &asked.query) {
-            return Err("the query holds a secret: it is not sent".to_owned());
-        }
+    let prepare = |call: &CallScope<'_>, asked: &Arguments| match holds_secret(call.scope, &asked.query) {
+        true => Err("the query holds a secret: it is not sent".to_owned()),
+        false => Ok(()),
+    };
+    let run = move |call: &CallScope<'_>, asked: &Arguments, ()| {
         waiting(call.cancel, async {
             let search = search(call.scope, (&gate, &service), &asked.query);
             let found = tokio::time::timeout(TIME, search).await;
@@ -153,7 +154,7 @@ pub(super) fn tool(gate: Gate, service: SearchService) -> Tool {
         })
         .map_err(|why| format!("{engine}: {why}"))
     };
-    Tool::reaching_out((NAME, DESCRIPTION), run, target, preview)
+    Tool::reaching_out((NAME, DESCRIPTION), prepare, run, target, preview)
 }
 
 async fn search(
