@@ -70,8 +70,13 @@ impl Passages<'_> {
             _ => None,
         });
         let calls: Vec<&str> = calls.collect();
+        let told = |run: &[&str]| match run {
+            [one] => (*one).to_owned(),
+            run => format!("{} ×{}", run[0], run.len()),
+        };
+        let named: Vec<String> = calls.chunk_by(|one, next| one == next).map(told).collect();
         let says_more = calls.is_empty() || !row.node.text().trim().is_empty();
-        Ok((!says_more).then(|| format!("{} calls {}", row.short_id, calls.join(", "))))
+        Ok((!says_more).then(|| format!("{} calls {}", row.short_id, named.join(", "))))
     }
 
     fn told(&self, made: Option<&NodeRow>) -> Result<String, RowError> {
