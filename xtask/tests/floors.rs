@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-sandbox", 2),
     ("drawloom-skills", 2),
     ("drawloom-interop", 3),
+    ("drawloom-mcp", 3),
     ("drawloom-tools", 3),
     ("drawloom-agent", 4),
     ("drawloom-commands", 5),

@@ -22,6 +22,7 @@ use workspace::trust::{Accepted, WorkspaceOrigin};
 use crate::error::CommandError;
 use crate::frontend::{Frontend, Shown};
 use crate::rights::Asker;
+use crate::servers::Servers;
 use crate::settings::Settings;
 
 pub trait Models: Send + Sync {
@@ -91,6 +92,8 @@ pub struct App {
     pub workspace: Workspace,
     /// Presets, limits.
     pub settings: Settings,
+    /// Servers of tools, started when they are needed.
+    pub servers: Servers,
     /// The person, if there is one.
     pub frontend: Arc<dyn Frontend>,
     /// Stops what is asked of models.

@@ -7,6 +7,7 @@ pub mod context;
 pub mod cost;
 pub mod files;
 pub mod maintenance;
+pub mod mcp;
 pub mod model;
 pub mod policy;
 pub mod skills;

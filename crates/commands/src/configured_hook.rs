@@ -36,11 +36,16 @@ impl Default for ConfiguredHook {
 }
 
 impl ConfiguredHook {
-    /// The hook of this name, where there are tools of these names; in a workspace, if one is given.
+    /// The hook of this name, where there are tools and servers of these names; in a workspace, if one is given.
     ///
     /// # Errors
     /// What is wrong with it, by its key.
-    pub fn read(&self, name: &str, tools: &[String], workspace: Option<&Path>) -> Result<Hook, String> {
+    pub fn read(
+        &self,
+        name: &str,
+        (tools, servers): (&[String], &[String]),
+        workspace: Option<&Path>,
+    ) -> Result<Hook, String> {
         let line = self.command.clone().filter(|line| !line.trim().is_empty());
         let line = line.ok_or_else(|| format!("hooks.{name}.command is missing"))?;
         if self.on.is_empty() {
@@ -57,11 +62,12 @@ impl ConfiguredHook {
             ));
         }
         // A hook that is about no call would let every call pass.
-        let of_server = |pattern: &&Pattern| matches!(pattern, Pattern::Tool { server: Some(_), .. });
-        if let Some(pattern) = self.tools.iter().find(of_server) {
-            return Err(format!(
-                "hooks.{name}.tools: {pattern} is about a tool of a server, and there are no servers yet"
-            ));
+        let unknown = self.tools.iter().find_map(|pattern| match pattern {
+            Pattern::Tool { server: Some(server), .. } if !servers.contains(server) => Some(server),
+            _ => None,
+        });
+        if let Some(server) = unknown {
+            return Err(format!("hooks.{name}.tools: there is no server {server}: no [mcp.{server}]"));
         }
         let unknown = self.tools.iter().find_map(|pattern| match pattern {
             Pattern::Tool { server: None, name, .. } if !tools.contains(name) => Some(name),

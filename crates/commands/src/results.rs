@@ -6,6 +6,7 @@ pub mod context;
 pub mod cost;
 pub mod file_changes;
 pub mod maintenance;
+pub mod mcp;
 pub mod model;
 pub mod policy;
 pub mod skills;
@@ -115,6 +116,10 @@ pub enum CommandOutcome {
     Tools(slash::ToolsShown),
     /// `/subagents`.
     Subagents(subagents::SubagentsShown),
+    /// `mcp list`, `/mcp`.
+    Servers(mcp::ServersShown),
+    /// `mcp test`, `accept`, `add`.
+    ServerTested(mcp::ServerTested),
     /// `skills list`.
     Skills(skills::SkillsShown),
     /// `skills show`.

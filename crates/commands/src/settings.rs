@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::configured_hook::ConfiguredHook;
+pub use crate::configured_server::ConfiguredServer;
 use egress::HostPort;
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;
@@ -320,6 +321,8 @@ pub struct Settings {
     pub tools: BTreeMap<String, ConfiguredTool>,
     /// `[hooks.NAME]`.
     pub hooks: BTreeMap<String, ConfiguredHook>,
+    /// `[mcp.NAME]`.
+    pub mcp: BTreeMap<String, ConfiguredServer>,
     /// `[exec]`.
     pub exec: ExecSettings,
     /// `[web]`.

@@ -12,6 +12,7 @@ use crate::args::maintenance::{
     BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, SandboxArgs, Search,
     StoreCommand,
 };
+use crate::args::mcp::McpCommand;
 use crate::args::model::{Init, ModelCommand};
 use crate::args::policy::PolicyCommand;
 use crate::args::skills::SkillsCommand;
@@ -58,6 +59,9 @@ pub enum Command {
     /// List the tools that a model may call.
     #[command(subcommand, after_help = "Example: drawloom tools list")]
     Tools(ToolsCommand),
+    /// Add servers of tools (MCP), and accept their tools.
+    #[command(subcommand, after_help = "Example: drawloom mcp list")]
+    Mcp(McpCommand),
     /// List, check and show skills.
     #[command(subcommand, after_help = "Example: drawloom skills list")]
     Skills(SkillsCommand),
@@ -147,6 +151,7 @@ impl Command {
             Self::Files(FilesCommand::History(_)) => spec("files history", Read),
             Self::Files(FilesCommand::Restore(_)) => spec("files restore", Write),
             Self::Tools(ToolsCommand::List(_)) => spec("tools list", Read),
+            Self::Mcp(command) => command.spec(),
             Self::Skills(SkillsCommand::List) => spec("skills list", Read),
             Self::Skills(SkillsCommand::Check(_)) => spec("skills check", Read),
             Self::Skills(SkillsCommand::Show(_)) => spec("skills show", Read),
@@ -251,6 +256,18 @@ impl PolicyCommand {
             Self::Test(_) => "policy test",
         };
         spec(name, Right::Admin)
+    }
+}
+
+impl McpCommand {
+    const fn spec(&self) -> Spec {
+        match self {
+            Self::List => spec("mcp list", Right::Read),
+            Self::Add(_) => spec("mcp add", Right::Admin),
+            Self::Remove(_) => spec("mcp remove", Right::Admin),
+            Self::Test(_) => spec("mcp test", Right::Admin),
+            Self::Accept(_) => spec("mcp accept", Right::Admin),
+        }
     }
 }
 

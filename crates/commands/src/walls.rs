@@ -32,7 +32,7 @@ const VARIABLES: [(&str, Option<&str>); 5] = [
 ];
 
 /// Bytes that `/tmp` of a session holds at most.
-const TEMP_BYTES: u64 = 1 << 30;
+pub(crate) const TEMP_BYTES: u64 = 1 << 30;
 
 /// The walls around one workspace: it may be written, the system and toolchains be read, the home of Drawloom not be
 /// seen.
@@ -63,6 +63,20 @@ pub fn of_workspace(
     if let Some(Err(error)) = user_home.as_ref().map(identity) {
         tracing::warn!(%error, "commands do not know who commits");
     }
+    show_toolchains(&mut walls, home, settings)?;
+    Ok(walls)
+}
+
+/// Lets what runs behind walls read the folders of toolchains, and find what is in them.
+///
+/// # Errors
+/// They are none that commands may read.
+pub(crate) fn show_toolchains(
+    walls: &mut Walls,
+    home: &Path,
+    settings: &ExecSettings,
+) -> Result<(), CommandError> {
+    let user_home = user_home();
     walls.owner_home.clone_from(&user_home);
     let found = || user_home.iter().flat_map(|home| TOOLCHAINS.map(|folder| home.join(folder))).collect();
     let toolchains: Vec<PathBuf> = settings.toolchains.clone().unwrap_or_else(found);
@@ -97,7 +111,7 @@ pub fn of_workspace(
         }
     }
     walls.readable.extend(toolchains);
-    Ok(walls)
+    Ok(())
 }
 
 /// Where a folder of the configuration is, `~` the home of the person.
@@ -236,6 +250,13 @@ pub fn program_of_owner(name: &str) -> Option<PathBuf> {
     search_path().map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+/// The owner's own search path, without folders in which others, or who works in a workspace, could leave a program (spec:
+/// security §15).
+pub(crate) fn safe_search_path(workspace: Option<&Path>) -> Vec<PathBuf> {
+    let is_of_workspace = |folder: &Path| workspace.is_some_and(|root| canonical(folder).starts_with(root));
+    search_path().filter(|folder| !is_writable_by_others(folder) && !is_of_workspace(folder)).collect()
+}
+
 /// Folders that the owner's programs are found in.
 fn search_path() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -247,7 +268,7 @@ fn is_writable_by_others(folder: &Path) -> bool {
 }
 
 /// A folder of the home, closed to others.
-fn private_folder(path: &Path) -> Result<PathBuf, CommandError> {
+pub(crate) fn private_folder(path: &Path) -> Result<PathBuf, CommandError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.and_then(|()| fs::canonicalize(path))
         .map_err(|error| CommandError::file("cannot make", path, &error))

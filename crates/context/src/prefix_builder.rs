@@ -109,25 +109,34 @@ impl<'a> PrefixBuilder<'a> {
         if why.is_some() {
             return;
         }
-        self.prefix.tools = offered(tools, false).0;
-        let tokens: u64 = tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
-        if tools.len() > MOST_TOOLS {
+        let (sent, of_servers) = offered(tools, false);
+        let count = tools.len() - of_servers.len();
+        self.prefix.tools = sent;
+        let tokens: u64 = self.prefix.tools.iter().map(|tool| tool.tokens(self.estimator)).sum();
+        if count > MOST_TOOLS {
             self.defer("there are more than 40 tools");
         } else if tokens > window / SCHEMA_SHARE {
             self.defer("the schemas exceed a tenth of the window");
+        } else if !of_servers.is_empty() {
+            self.leave_to_search(of_servers, "tools of servers are");
         }
+    }
+
+    /// Says that tools of these names are not sent.
+    fn leave_to_search(&mut self, names: Vec<String>, why: &str) {
+        let (source, why) = (Source::Tools { names }, format!("deferred to tool_search: {why}"));
+        self.prefix.left_out.push(NotSent { kind: Kind::Schemas, source, why });
     }
 
     /// Has the tools that are not of the core wait until they are searched for.
     fn defer(&mut self, why: &str) {
-        let deferred = self.prefix.left_out.iter().any(|not| not.kind == Kind::Schemas);
         let (sent, names) = offered(&self.boot.tools, true);
-        if deferred || names.is_empty() {
+        if names.is_empty() || self.prefix.tools.is_empty() || sent == self.prefix.tools {
             return;
         }
         self.prefix.notices.push(format!("{} tools are found by search, not listed: {why}", names.len()));
-        let why = format!("deferred to tool_search: {why}");
-        self.prefix.left_out.push(NotSent { kind: Kind::Schemas, source: Source::Tools { names }, why });
+        self.prefix.left_out.retain(|not| not.kind != Kind::Schemas);
+        self.leave_to_search(names, why);
         self.prefix.tools = sent;
     }
 

@@ -40,9 +40,20 @@ impl ToolSpec {
     }
 }
 
-/// The tools that are sent, sorted, and the names of those that wait.
+/// The name of a tool of a server. No other tool has a colon in its name.
+pub fn name_of_server_tool(server: &str, tool: &str) -> String {
+    format!("{server}:{tool}")
+}
+
+/// The server of a tool by its name, and the name that it has there; none of a tool of another kind.
+pub fn server_of(name: &str) -> Option<(&str, &str)> {
+    name.split_once(':')
+}
+
+/// The tools that are sent, sorted, and the names of those that wait: all outside of the core where they are deferred, and
+/// in any case those of servers, whose texts are strangers'.
 pub(crate) fn offered(tools: &[ToolSpec], defer: bool) -> (Vec<ToolSpec>, Vec<String>) {
-    let waits = |tool: &&ToolSpec| defer && !tool.core;
+    let waits = |tool: &&ToolSpec| defer && !tool.core || server_of(&tool.name).is_some();
     let mut sent: Vec<ToolSpec> = tools.iter().filter(|tool| !waits(tool)).cloned().collect();
     let mut waiting: Vec<String> = tools.iter().filter(waits).map(|tool| tool.name.clone()).collect();
     if !waiting.is_empty() {
@@ -117,6 +128,13 @@ mod tests {
         assert_eq!(names(false), (vec!["edit".into(), "read".into(), "zip".into()], vec![]));
         let core = ["call_tool", "edit", "read", "tool_search"].map(str::to_owned).to_vec();
         assert_eq!(names(true), (core, vec!["zip".to_owned()]));
+        let of_server = [tool("notes:add", false), tool("read", true)];
+        let (sent, waiting) = offered(&of_server, false);
+        assert_eq!(
+            sent.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+            ["call_tool", "read", "tool_search"]
+        );
+        assert_eq!(waiting, ["notes:add"]);
     }
 
     #[test]

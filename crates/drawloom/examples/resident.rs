@@ -75,6 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             models: Arc::new(Scripted(arguments.script)),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
+            servers: commands::Servers::default(),
             frontend: Arc::new(Silent),
             cancel: Cancel::never(),
         };

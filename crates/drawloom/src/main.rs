@@ -27,6 +27,7 @@ mod init;
 mod interrupt;
 mod json;
 mod log;
+mod mcp_commands;
 mod model_address;
 mod model_commands;
 mod model_names;

@@ -9,7 +9,7 @@ use agent::{FileRetention, LastingRules, Runtime, SpendLimiter};
 use commands::app::{Models, Workspace, fallbacks};
 use commands::maintenance::backups::newest;
 use commands::settings::{Settings, WebSettings};
-use commands::{App, CommandError};
+use commands::{App, CommandError, Servers};
 use model::{Cancel, Clock};
 use policy::Policy;
 use store::home::{
@@ -189,6 +189,7 @@ pub(crate) fn open(
         agents: config.agents.clone(),
         tools: config.tools.clone(),
         hooks: config.hooks.clone(),
+        mcp: config.mcp.clone(),
         exec: config.exec.of_commands(&config.limits),
         web: web_of(&config)?,
         skills: config.skills.of_commands(),
@@ -225,7 +226,9 @@ pub(crate) fn open(
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };
     let sessions = Sessions::default();
-    let app = App { runtime, sessions, guard, models, workspace, settings, frontend: person, cancel };
+    let servers = Servers::default();
+    let app =
+        App { runtime, sessions, guard, models, workspace, settings, servers, frontend: person, cancel };
     Ok(OpenHome { app: Arc::new(app), paths, instance, recovers: invocation.recovers })
 }
 

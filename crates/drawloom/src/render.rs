@@ -15,6 +15,7 @@ mod diff;
 mod file_changes;
 mod findings;
 mod maintenance;
+mod mcp;
 mod model;
 mod policy;
 mod siblings;
@@ -199,6 +200,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Tools(found) => RenderedOutcome::new(slash::tools(found, to)),
         CommandOutcome::Plan(found) => RenderedOutcome::new(slash::plan(found, to)),
         CommandOutcome::Subagents(found) => subagents::list(found, to),
+        CommandOutcome::Servers(found) => mcp::list(found, to),
+        CommandOutcome::ServerTested(found) => mcp::tested(found, to),
         CommandOutcome::Skills(found) => skills::list(found, to),
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),

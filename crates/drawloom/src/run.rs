@@ -10,6 +10,7 @@ use clap::Parser as _;
 use commands::args::chat::{AskArgs, ChatArgs};
 use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
+use commands::args::mcp::McpCommand;
 use commands::args::model::ModelCommand;
 use commands::args::tree::{StepArgs, TreeCommand};
 use commands::maintenance::RestoreTo;
@@ -91,6 +92,13 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     if matches!(command, Command::Policy(_) | Command::Sandbox(_)) {
         paths = paths.or_here();
     }
+    let (command, layers) = match command {
+        Command::Mcp(McpCommand::Add(added)) => {
+            let command = crate::mcp_commands::add(&added, &paths, &|line| output.note(line))?;
+            (Command::Mcp(command), Layers::read(&paths.home, std::env::vars_os(), &flags))
+        }
+        command => (command, layers),
+    };
     egress::record_to([store::home::EGRESS, store::home::OLDER_EGRESS].map(|name| paths.home.join(name)));
     let outcome = match command {
         Command::Config(command) => config::run(command, &paths, &layers, &|line| output.note(line))?,
@@ -98,6 +106,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let changed = config::rules::run(command, &paths, &layers, &|line| output.note(line))?;
             CommandOutcome::PolicyRules(changed)
         }
+        Command::Mcp(McpCommand::Remove(named)) => crate::mcp_commands::remove(&named.name, &paths)?,
         Command::Bench(arguments) => {
             CommandOutcome::Rows(crate::bench::run(&arguments, &mut |line| output.note(line))?)
         }
@@ -281,6 +290,7 @@ fn with_store(
         Command::Ask(_)
         | Command::Log(_)
         | Command::Files(_)
+        | Command::Mcp(_)
         | Command::Policy(_)
         | Command::Sessions(_)
         | Command::Skills(_)

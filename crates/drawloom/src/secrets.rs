@@ -37,6 +37,12 @@ fn known(config: &Config) -> Vec<(String, String)> {
         let named = provider.key_env.as_deref().and_then(|name| Some((name.to_owned(), held(name)?)));
         known.extend(named);
     }
+    for (name, server) in &config.mcp {
+        let named = server.secrets.iter();
+        known.extend(named.map(|(variable, key)| (format!("mcp.{name}.secrets.{variable}"), key.clone())));
+        let loose = server.loose_secrets.iter().enumerate();
+        known.extend(loose.map(|(number, key)| (format!("{KEYS}/mcp.{name}.secrets.{number}"), key.clone())));
+    }
     let loose = config.store.loose_password.clone();
     known.extend(loose.map(|password| (format!("{KEYS}/store.password"), password)));
     known.extend(config.store.known_password().map(|password| ("store.password".to_owned(), password)));

@@ -146,6 +146,12 @@ mod loom_changes;
 #[path = "cli/loom_tools.rs"]
 mod loom_tools;
 #[cfg(target_os = "linux")]
+#[path = "cli/mcp.rs"]
+mod mcp;
+#[path = "cli/mcp_failures.rs"]
+mod mcp_failures;
+#[path = "cli/mcp_server.rs"]
+mod mcp_server;
 #[path = "cli/memory.rs"]
 mod memory;
 #[cfg(feature = "embedded-model")]

@@ -56,8 +56,8 @@ pub struct CallFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
     pub name: String,
-    /// Whether the owner marked this tool `read`; a server's own hints never count.
-    pub marked_read: bool,
+    /// Its tools that the owner marked `read`; a server's own hints never count.
+    pub reading: Vec<String>,
 }
 
 /// Path of a call, below one of its roots.
@@ -160,6 +160,11 @@ pub enum CallMark {
 }
 
 impl CallFacts {
+    /// Whether its tool is of a server, and one that the owner marked `read` there; none of a tool of our own.
+    pub(crate) fn reads_of_server(&self) -> Option<bool> {
+        self.server.as_ref().map(|server| server.reading.contains(&self.tool))
+    }
+
     /// Whether the call has an effect, declared or evident from its other facts.
     pub fn has(&self, effect: Effect) -> bool {
         self.effects.contains(&effect)

@@ -106,6 +106,8 @@ impl Policy {
         let is_level = matches!(&verdict.reason, Reason::Row(row) if row.repeat == Repeat::OncePerSession);
         let patterns = if is_level && !call.has(Effect::Net) {
             Some(vec![Pattern::Effect { effect: Effect::Exec, limit: None }])
+        } else if asks_once_a_server(&verdict) {
+            reading(call)
         } else {
             exact(call)
         };
@@ -147,6 +149,19 @@ fn is_question(verdict: &Verdict) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether one answer is for all tools of a server that the owner marked `read`.
+fn asks_once_a_server(verdict: &Verdict) -> bool {
+    matches!(&verdict.reason, Reason::Row(row) if row.repeat == Repeat::OncePerServer)
+}
+
+/// Patterns of all tools of a call's server that the owner marked `read`.
+fn reading(call: &CallFacts) -> Option<Vec<Pattern>> {
+    let server = call.server.as_ref()?;
+    let tool =
+        |name: &String| Pattern::Tool { server: Some(server.name.clone()), name: name.clone(), limit: None };
+    Some(server.reading.iter().map(tool).collect())
 }
 
 /// Patterns that mean a call by its own words; none of one that has too many, or whose words do not say what runs.

@@ -262,14 +262,14 @@ pub const TABLE: &[Row] = &[
         RowId::ServerTool,
         ASK,
         ByRule,
-        |call, _| call.server.as_ref().is_some_and(|server| !server.marked_read),
+        |call, _| call.reads_of_server() == Some(false),
         "the tool belongs to a server, and no rule allows it",
     ),
     Row::new(
         RowId::ServerRead,
         ASK,
         ByRule,
-        |call, _| call.server.as_ref().is_some_and(|server| server.marked_read),
+        |call, _| call.reads_of_server() == Some(true),
         "the tool belongs to a server whose reading tools were not allowed yet",
     )
     .repeat(Repeat::OncePerServer),

@@ -69,7 +69,9 @@ impl HookedCall<'_> {
     /// Whether patterns may mean it, as what it is judged as or by the name of its tool.
     fn may_be_of(&self, patterns: &[Pattern]) -> bool {
         let as_named = || CallFacts { tool: self.tool.to_owned(), ..self.facts.clone() };
-        policy::may_mean(patterns, &self.facts) || policy::may_mean(patterns, &as_named())
+        // The name of a tool of a server is that of no other tool.
+        let is_named = || self.facts.server.is_none() && policy::may_mean(patterns, &as_named());
+        policy::may_mean(patterns, &self.facts) || is_named()
     }
 
     /// The call as the JSON of an event.

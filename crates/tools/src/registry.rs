@@ -1,11 +1,12 @@
 //! The table of the tools of a session, by name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use context::tools::server_of;
 use context::{FolderInstructions, ToolSpec};
 use loom::{Digest, NodeId, Seq, TreeId};
 use model::Cancel;
@@ -208,8 +209,26 @@ impl ToolRegistry {
         }
     }
 
-    /// What a model is told of the folders that its tools reach beside the workspace; empty where there are none.
-    pub fn further_folders(&self) -> String {
+    /// What a model is told of what its tools reach beside the workspace: folders, and servers; empty where there is nothing.
+    pub fn further_reach(&self) -> String {
+        let told = [self.further_folders(), self.servers()];
+        told.into_iter().filter(|told| !told.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn servers(&self) -> String {
+        let servers = self.tools.values().filter_map(|(tool, _)| Some(tool.server.as_ref()?.name.as_str()));
+        let servers: BTreeSet<&str> = servers.collect();
+        if servers.is_empty() {
+            return String::new();
+        }
+        let servers: Vec<&str> = servers.into_iter().collect();
+        format!(
+            "tool_search finds the tools of these servers, and call_tool calls them: {}.",
+            servers.join(", ")
+        )
+    }
+
+    fn further_folders(&self) -> String {
         let further = self.scope.roots.all().filter(|root| root.is_further() && !root.is_skill());
         let named = |root: &Root| {
             let may = match root.access() {
@@ -245,7 +264,8 @@ impl ToolRegistry {
     pub fn check(&self, name: &str, arguments: &Value) -> Result<CheckedCall, ToolOutput> {
         let found = self.tools.get(name).or_else(|| self.standing_for_others.get(name));
         let Some((tool, schema)) = found else {
-            let names = || self.tools.keys().map(String::as_str);
+            // Names of servers' tools are theirs, and found by a search.
+            let names = || self.tools.keys().map(String::as_str).filter(|name| server_of(name).is_none());
             let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
             let hint = near.map_or_else(
                 || format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
@@ -254,9 +274,11 @@ impl ToolRegistry {
             let shown: String = name.chars().take(SHOWN).collect();
             return Err(ToolOutput::error(format!("there is no tool {shown:?}: {hint}")));
         };
-        schema
-            .check(arguments)
-            .map_err(|why| ToolOutput::error(format!("Invalid parameters of {name}: {why}")))?;
+        schema.check(arguments).map_err(|why| {
+            let refused = ToolOutput::error(format!("Invalid parameters of {name}: {why}"));
+            // The schema of a server may be quoted.
+            if tool.server.is_some() { refused.from_outside() } else { refused }
+        })?;
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
         let entered = Arc::clone(&self.entered);
         Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, entered })
@@ -336,11 +358,14 @@ impl CheckedCall {
         let command = self.tool.command(&self.scope, &self.arguments);
         // Whatever hands a line to a shell, rules on exec are about it.
         let has_line = command.as_ref().is_some_and(|command| !command.line.is_empty());
-        let tool = if has_line { EXEC.to_owned() } else { self.tool.spec.name.clone() };
+        let name = self.tool.spec.name.as_str();
+        let bare = server_of(name).map_or(name, |(_, bare)| bare);
+        let tool = if has_line { EXEC.to_owned() } else { bare.to_owned() };
         let target = self.tool.target(&self.scope, &self.arguments).unwrap_or_default();
         let NetworkTarget { host, mark } = target;
         let looks_below = files::looks_below(&self.tool.spec.name) && !self.names_files_alone(&paths);
-        CallFacts { tool, effects, paths, command, host, mark, looks_below, ..CallFacts::default() }
+        let server = self.tool.server.clone();
+        CallFacts { tool, server, effects, paths, command, host, mark, looks_below }
     }
 
     fn names_files_alone(&self, paths: &[PathUse]) -> bool {

@@ -2,7 +2,7 @@
 //! (spec: context §2, agent §3).
 
 use context::ToolSpec;
-use context::tools::{call_tool, tool_search};
+use context::tools::{call_tool, server_of, tool_search};
 use loom::{ToolStatus, Trust};
 use serde_json::{Value, json};
 use text::fold::folded;
@@ -17,16 +17,23 @@ pub(crate) fn tools(all: Vec<ToolSpec>) -> [Tool; 2] {
     let search = move |query: &str| {
         let found = found(&all, query);
         if found.is_empty() {
-            let names = all.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
-            return format!("no tool does that: the tools are {names}");
+            let names = all.iter().map(|tool| tool.name.as_str()).filter(|name| server_of(name).is_none());
+            let names = names.collect::<Vec<_>>().join(", ");
+            return (format!("no tool does that: the tools are {names}"), Trust::Owner);
         }
-        found.into_iter().map(|tool| line(tool).to_string() + "\n").collect()
+        let trust = if found.iter().any(|tool| server_of(&tool.name).is_some()) {
+            Trust::Outside
+        } else {
+            Trust::Owner
+        };
+        (found.into_iter().map(|tool| line(tool).to_string() + "\n").collect(), trust)
     };
     [
         Tool::reading_no_files(tool_search(), move |_, arguments| {
             let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-            // Names, descriptions and schemas are the program's own, or the owner's.
-            ToolOutput::said(ToolStatus::Ok, search(query), Trust::Owner)
+            // Names, descriptions and schemas are the program's own, or the owner's; those of servers are theirs.
+            let (found, trust) = search(query);
+            ToolOutput::said(ToolStatus::Ok, found, trust)
         }),
         Tool::reading_no_files(call_tool(), |_, _| {
             ToolOutput::error("call_tool calls what tool_search found: it calls no call_tool")

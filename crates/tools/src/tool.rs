@@ -1,5 +1,6 @@
 //! A tool, what it works in, and what it says.
 
+mod output;
 mod typed;
 
 use std::cell::{Cell, RefCell};
@@ -13,8 +14,8 @@ use loom::{Digest, ToolStatus, Trust};
 use media::Picture;
 use model::Cancel;
 use policy::{
-    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathUse, SandboxLevel, SessionFacts,
-    SessionType,
+    Attendance, CallFacts, CommandFacts, Decision, Effect, PathAccess, PathUse, SandboxLevel, ServerFacts,
+    SessionFacts, SessionType,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -31,6 +32,7 @@ use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
 use crate::web::NetworkTarget;
 
+pub use output::ToolOutput;
 pub(crate) use typed::{bounded, spec};
 use typed::{called_with, of_arguments, previewing, running};
 
@@ -176,50 +178,6 @@ impl<'a> CallScope<'a> {
     }
 }
 
-/// What a call said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolOutput {
-    pub status: ToolStatus,
-    pub text: String,
-    /// What others say behind it, such as hooks; its tool answers for the text alone.
-    pub beside: String,
-    /// What a person reads of it while the turn goes on, beside the first line of the text.
-    pub brief: Vec<String>,
-    /// Pictures that belong to it, for models that take them.
-    pub pictures: Vec<Picture>,
-    /// The lowest trust of what it read.
-    pub trust: Trust,
-}
-
-impl ToolOutput {
-    /// A text alone.
-    pub(crate) fn said(status: ToolStatus, text: impl Into<String>, trust: Trust) -> Self {
-        let (beside, brief, pictures) = (String::new(), Vec::new(), Vec::new());
-        Self { status, text: text.into(), beside, brief, pictures, trust }
-    }
-
-    /// Adds what others than its tool say behind it.
-    pub(crate) fn add_beside(&mut self, told: &str) {
-        self.beside = bounded(format!("{}\n{told}", self.beside));
-    }
-
-    /// Why a call failed, as the model is told. It says nothing that was read.
-    pub fn error(text: impl Into<String>) -> Self {
-        Self::said(ToolStatus::Error, text, Trust::Agent)
-    }
-
-    /// The output with the least trust, as something from outside went into it.
-    #[must_use]
-    pub fn from_outside(self) -> Self {
-        Self { trust: Trust::Outside, ..self }
-    }
-
-    /// Why a call was not run.
-    pub fn denied(text: impl Into<String>) -> Self {
-        Self::said(ToolStatus::Denied, text, Trust::Agent)
-    }
-}
-
 /// One tool.
 pub struct Tool {
     pub spec: ToolSpec,
@@ -232,6 +190,8 @@ pub struct Tool {
     target: Option<Box<OfCall<NetworkTarget>>>,
     /// Line that a configured tool runs, whatever it is called with.
     pub(crate) program: Option<String>,
+    /// Server that it is of.
+    pub(crate) server: Option<ServerFacts>,
 }
 
 /// What depends on how a call steers a command that runs.
@@ -274,6 +234,7 @@ impl Tool {
             steering: None,
             target: None,
             program: None,
+            server: None,
         }
     }
 
@@ -295,6 +256,7 @@ impl Tool {
             steering: None,
             target: None,
             program: None,
+            server: None,
         }
     }
 
@@ -316,6 +278,7 @@ impl Tool {
             steering: None,
             target: None,
             program: None,
+            server: None,
         }
     }
 
@@ -342,6 +305,7 @@ impl Tool {
             }),
             target: None,
             program: None,
+            server: None,
         }
     }
 
@@ -369,6 +333,7 @@ impl Tool {
             steering: None,
             target: None,
             program: Some(line),
+            server: None,
         }
     }
 
@@ -426,6 +391,7 @@ impl Tool {
             steering: None,
             target: None,
             program: None,
+            server: None,
         }
     }
 
@@ -481,6 +447,13 @@ impl Tool {
     pub fn changing_trees(self) -> Self {
         let preview: Box<Preview> = Box::new(|scope, arguments| Ok(called_with(scope, &arguments)));
         Self { effects: &[Effect::Read, Effect::Write], preview: Some(preview), ..self }
+    }
+
+    /// The tool as one of a server: a question shows what it is called with.
+    #[must_use]
+    pub(crate) fn of_server(self, server: ServerFacts, effects: &'static [Effect]) -> Self {
+        let preview: Box<Preview> = Box::new(|scope, arguments| Ok(called_with(scope, &arguments)));
+        Self { effects, preview: Some(preview), server: Some(server), ..self }
     }
 
     /// The tool outside of the core: it is sent only while all tools fit.

@@ -1,5 +1,7 @@
 //! The tools an agent may call in a session, and what they work in.
 
+mod shown;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,20 +13,21 @@ use egress::Gate;
 use loom::Trust;
 use loom::source::DEFAULT_AGENT;
 use model::ModelInfo;
-use policy::{Attendance, CallFacts, Effect, NetworkWish, SandboxLevel, SessionFacts, SessionType};
+use policy::SessionType;
 use sandbox::{Level, Sandbox};
 use store::home::{HomeDir, HomeError};
 use text::terminal::one_line;
 use workspace::discovery::check_writable_root;
 use workspace::{AllowedRoots, FurtherRoot, Root, canonical, file_name_of_key};
 
-use super::{conversation_tools, loom_tools};
+pub(super) use shown::shown;
+
+use super::{conversation_tools, loom_tools, server_tools};
 use crate::app::App;
 use crate::args::chat::TurnArgs;
 use crate::error::CommandError;
 use crate::further_roots;
 use crate::profile;
-use crate::results::slash::{ToolShown, ToolSource, ToolsShown};
 use crate::settings::{ConfiguredHook, WebSettings};
 use crate::walls;
 
@@ -82,7 +85,7 @@ fn given(
         return Err(wrong(named_without_permission(agent, name, key)));
     }
     names.extend(loom_tools::names(configured).map(str::to_owned));
-    Ok(without_subagents(session, names))
+    Ok(server_tools::without_missing(app, without_subagents(session, names)))
 }
 
 /// Names of tools, in a session that is forgotten with its end without those of subagents: what these say is kept.
@@ -233,6 +236,7 @@ fn further(
         further
             .push(tool.read(name).map_err(|why| wrong_section(&format!("tools.{name}"), why))?.into_tool());
     }
+    further.extend(server_tools::tools(app, names));
     Ok(further)
 }
 
@@ -244,71 +248,6 @@ fn wrong_section(section: &str, why: String) -> CommandError {
     CommandError::usage(why, hint)
 }
 
-/// The tools that an agent may call, and the names of the others there are (`/tools`). `model` is the one that is asked,
-/// once it is known; `is_unrestricted` says that commands have no walls.
-///
-/// # Errors
-/// One that is configured cannot be read.
-pub(super) fn shown(
-    app: &App,
-    agent: &str,
-    session: SessionType,
-    model: Option<&ModelInfo>,
-    is_unrestricted: bool,
-) -> Result<ToolsShown, CommandError> {
-    let named = given(app, agent, session, model)?;
-    let further = further(app, agent, nothing_shown(), &named)?;
-    let found = ToolRegistry::described(further, &named);
-    let policy = profile::policy(&app.settings, agent)?;
-    let runs = found.iter().any(|(_, effects)| effects.contains(&Effect::Exec));
-    let facts = SessionFacts {
-        kind: session,
-        attendance: Attendance::Attended,
-        sandbox: if runs && !is_unrestricted { sandbox_level() } else { SandboxLevel::None },
-        tainted: false,
-        plan_mode: false,
-        keeps_old_bytes: true,
-    };
-    let mut tools: Vec<ToolShown> = found
-        .into_iter()
-        .map(|(spec, effects)| ToolShown {
-            source: match app.settings.tools.contains_key(&spec.name) {
-                true => ToolSource::Configuration,
-                false => ToolSource::BuiltIn,
-            },
-            policy: policy.decide(&bare_call(app, &spec.name, effects), &facts).decision,
-            name: spec.name,
-            description: spec.description,
-            effects: effects.to_vec(),
-        })
-        .collect();
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
-    let others = there(app).into_iter().filter(|name| !named.contains(name)).collect();
-    let untaken = model.filter(|model| !model.tools).map(ModelInfo::full_name);
-    let is_named = app.settings.agents.get(agent).is_some_and(|agent| agent.tools.is_some());
-    let small = model.filter(|model| model.tools && !has_room(model));
-    let small = small.filter(|_| !is_named && session != SessionType::Isolated && has_folder(app));
-    let small_window = small.map(|model| model.window);
-    let agent = agent.to_owned();
-    let has_folder = has_folder(app);
-    let advice = app.workspace.advice.clone().filter(|_| !has_folder);
-    Ok(ToolsShown { agent, tools, others, untaken, small_window, has_folder, advice })
-}
-
-/// A call of a tool of whose arguments nothing is known.
-fn bare_call(app: &App, name: &str, effects: &[Effect]) -> CallFacts {
-    let configured = app.settings.tools.get(name).and_then(|tool| tool.read(name).ok());
-    let command = configured.map(|tool| tool.facts()).filter(|facts| facts.network != NetworkWish::Off);
-    let effects = effects.iter().copied().chain(command.is_some().then_some(Effect::Net)).collect();
-    CallFacts { tool: name.to_owned(), effects, command, ..CallFacts::default() }
-}
-
-/// Level of the sandbox of this machine.
-fn sandbox_level() -> SandboxLevel {
-    let level = Sandbox::of_this_program().map_or(Level::None, |sandbox| sandbox.probe().level);
-    CommandScope::policy_level(level)
-}
-
 /// What a conversation has shown that is none.
 fn nothing_shown() -> Arc<IsShown> {
     Arc::new(|_| false)
@@ -318,6 +257,8 @@ fn nothing_shown() -> Arc<IsShown> {
 pub(crate) fn there(app: &App) -> Vec<String> {
     let mut names = names(app.settings.tools.keys());
     names.retain(|name| name != WEB_TOOLS[1] || app.settings.web.search.is_some());
+    names.extend(server_tools::names(app));
+    names.sort();
     names
 }
 
@@ -420,10 +361,12 @@ pub(crate) fn scope(
 /// # Errors
 /// One of them cannot be read.
 fn hooks(app: &App) -> Result<Vec<Hook>, CommandError> {
-    let known = names(app.settings.tools.keys());
+    let (known, servers) =
+        (names(app.settings.tools.keys()), app.settings.mcp.keys().cloned().collect::<Vec<_>>());
     let workspace = app.workspace.folder.as_deref();
     let read = |(name, hook): (&String, &ConfiguredHook)| {
-        hook.read(name, &known, workspace).map_err(|why| wrong_section(&format!("hooks.{name}"), why))
+        hook.read(name, (&known, &servers), workspace)
+            .map_err(|why| wrong_section(&format!("hooks.{name}"), why))
     };
     app.settings.hooks.iter().map(read).collect()
 }

@@ -117,6 +117,8 @@ pub enum ToolSource {
     BuiltIn,
     /// `[tools.NAME]`.
     Configuration,
+    /// `[mcp.NAME]`.
+    Server,
 }
 
 /// `/system`.

@@ -7,6 +7,7 @@ use crate::args::approvals::Holds;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
 use crate::args::maintenance::{Doctor, Search};
+use crate::args::mcp::McpCommand;
 use crate::args::skills::SkillsCommand;
 use crate::args::think::Think;
 use crate::generate::MAX_SIBLINGS;
@@ -15,11 +16,11 @@ use crate::rights::Right;
 use crate::table::Command;
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 45] = [
+pub const TABLE: [SlashSpec; 46] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, POLICY, TRUST, APPROVE, DENY,
-    QUEUE, STOP, QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, MCP, POLICY, TRUST, APPROVE,
+    DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -464,6 +465,15 @@ const SUBAGENTS: SlashSpec = SlashSpec {
     help: "list the subagents of this session: state and cost",
     candidates: Candidates::None,
     read: |rest| nothing(rest, SlashCommand::Subagents),
+};
+const MCP: SlashSpec = SlashSpec {
+    name: "mcp",
+    section: Section::Settings,
+    arguments: "",
+    right: Right::Read,
+    help: "list the servers of tools, and their tools",
+    candidates: Candidates::None,
+    read: |rest| nothing(rest, run(MCP.name, Command::Mcp(McpCommand::List))),
 };
 const POLICY: SlashSpec = SlashSpec {
     name: "policy",

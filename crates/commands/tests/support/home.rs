@@ -71,6 +71,7 @@ impl TestHome {
             models: Arc::clone(&models) as Arc<dyn Models>,
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
+            servers: drawloom_commands::Servers::default(),
             frontend: Arc::clone(&talk) as Arc<dyn Frontend>,
             cancel: Cancel::never(),
         };

@@ -58,6 +58,7 @@ impl TestHome {
             models: Arc::new(Echo),
             workspace: drawloom_commands::app::Workspace::default(),
             settings: Settings::default(),
+            servers: drawloom_commands::Servers::default(),
             frontend: Arc::clone(&talk) as Arc<dyn Frontend>,
             cancel: Cancel::never(),
         };

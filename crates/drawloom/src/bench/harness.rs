@@ -51,6 +51,7 @@ impl Harness {
             models: Arc::new(NoModels),
             workspace: commands::app::Workspace::default(),
             settings: Settings::default(),
+            servers: commands::Servers::default(),
             frontend: Arc::new(NoModels),
             cancel: Cancel::never(),
         };

@@ -169,7 +169,9 @@ fn set_key(
 fn unknown_tools(agent: &str, names: &[String], configured: &[String]) -> Vec<String> {
     let mut there = commands::tool_names(configured.iter());
     there.retain(|tool| commands::why_not_named(agent, tool).is_none());
-    let wrong = names.iter().filter(|tool| !there.contains(tool)).map(|tool| {
+    // Those of servers come and go, and are missed when they are wanted.
+    let is_ours = |tool: &&String| context::tools::server_of(tool).is_none();
+    let wrong = names.iter().filter(is_ours).filter(|tool| !there.contains(tool)).map(|tool| {
         commands::why_not_named(agent, tool).unwrap_or_else(|| {
             let (tool, there) = (one_line(tool), there.join(", "));
             format!("agents.{agent}.tools names {tool}: there is no such tool; there are {there}")
@@ -332,8 +334,11 @@ pub(crate) fn problems(layers: &Layers, home: &Path) -> Result<Vec<String>, Comm
         problems.extend(agent.check().err().map(|why| format!("agents.{name}.{why}")));
     }
     problems.extend(config.tools.iter().filter_map(|(name, tool)| tool.read(name).err()));
+    problems.extend(config.mcp.iter().filter_map(|(name, server)| server.check(name).err()));
     let known = commands::tool_names(config.tools.keys());
-    problems.extend(config.hooks.iter().filter_map(|(name, hook)| hook.read(name, &known, None).err()));
+    let servers: Vec<String> = config.mcp.keys().cloned().collect();
+    let known = (&known[..], &servers[..]);
+    problems.extend(config.hooks.iter().filter_map(|(name, hook)| hook.read(name, known, None).err()));
     problems.extend(idle_rules(&config).into_iter().map(|rule| rule.told));
     problems.extend(caches_problem(&config.exec.caches, home));
     let toolchains = config.exec.toolchains.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Values that fit the kind of their key and are refused all the same: they would have no effect, or break what reads them.
 
 use ::policy::{Pattern, Policy};
-use commands::settings::{ConfiguredHook, ConfiguredTool};
+use commands::settings::{ConfiguredHook, ConfiguredServer, ConfiguredTool};
 use egress::HostPort;
 use text::terminal::one_line;
 use toml::Value;
@@ -36,6 +36,12 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         && section == "tools"
     {
         return check_tool(name, key, value).map_err(|why| misfit(path, &why));
+    }
+    if let [section, name, key] = &segments(path)[..]
+        && section == "mcp"
+        && key != "url"
+    {
+        return check_server(name, key, value).map_err(|why| misfit(path, &why));
     }
     if let [section, name, key] = &segments(path)[..]
         && section == "hooks"
@@ -84,6 +90,16 @@ fn check_tool(name: &str, key: &str, value: &Value) -> Result<(), String> {
     tool.read(name).map(drop)
 }
 
+/// Refuses a value that no server takes, whatever its other keys are.
+fn check_server(name: &str, key: &str, value: &Value) -> Result<(), String> {
+    let mut keys = toml::Table::new();
+    keys.insert("command".to_owned(), "true".into());
+    keys.insert(key.to_owned(), value.clone());
+    let server: ConfiguredServer =
+        keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    server.check(name)
+}
+
 /// Refuses a value that no hook takes, whatever its other keys are. Which tools there are is not known here.
 fn check_hook(name: &str, key: &str, value: &Value) -> Result<(), String> {
     let mut keys = toml::Table::new();
@@ -92,11 +108,15 @@ fn check_hook(name: &str, key: &str, value: &Value) -> Result<(), String> {
     keys.insert(key.to_owned(), value.clone());
     let hook: ConfiguredHook =
         keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    let named = hook.tools.iter().filter_map(|pattern| match pattern {
-        Pattern::Tool { server: None, name, .. } => Some(name.clone()),
-        _ => None,
-    });
-    hook.read(name, &named.collect::<Vec<_>>(), None).map(drop)
+    let (mut tools, mut servers) = (Vec::new(), Vec::new());
+    for pattern in &hook.tools {
+        match pattern {
+            Pattern::Tool { server: None, name, .. } => tools.push(name.clone()),
+            Pattern::Tool { server: Some(server), .. } => servers.push(server.clone()),
+            Pattern::Effect { .. } | Pattern::Exec { .. } => {}
+        }
+    }
+    hook.read(name, (&tools, &servers), None).map(drop)
 }
 
 /// The value of a key that was written on a command line or in the environment.

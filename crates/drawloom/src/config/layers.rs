@@ -217,6 +217,9 @@ impl Layers {
                 [section, name, key] if section == "providers" && key == "key" => {
                     config.providers.entry(name.clone()).or_default().loose_key = Some(secret.to_owned());
                 }
+                [section, name, key, _] if section == "mcp" && key == "secrets" => {
+                    config.mcp.entry(name.clone()).or_default().loose_secrets.push(secret.to_owned());
+                }
                 [section, key] if section == "store" && key == "password" => {
                     config.store.loose_password = Some(secret.to_owned());
                 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use commands::CommandError;
 use commands::settings::{
-    Agent, ConfiguredHook, ConfiguredTool, ExecSettings, Preset, SearchEngine, SearchService, SkillSettings,
-    WebSettings,
+    Agent, ConfiguredHook, ConfiguredServer, ConfiguredTool, ExecSettings, Preset, SearchEngine,
+    SearchService, SkillSettings, WebSettings,
 };
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) tools: BTreeMap<String, ConfiguredTool>,
     #[schemars(schema_with = "named::<ConfiguredHook>")]
     pub(crate) hooks: BTreeMap<String, ConfiguredHook>,
+    #[schemars(schema_with = "named::<ConfiguredServer>")]
+    pub(crate) mcp: BTreeMap<String, ConfiguredServer>,
     pub(crate) policy: PolicySection,
     pub(crate) safety: Safety,
     pub(crate) exec: Exec,

@@ -26,6 +26,36 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     change(home, (path, key), Some(&value))
 }
 
+/// Adds a section that has a name of its own, with these keys and values.
+///
+/// # Errors
+/// It is there already; as [`set`]. Nothing was written.
+pub(crate) fn add_section(
+    home: &Path,
+    section: &str,
+    settings: &[(String, String)],
+) -> Result<(), CommandError> {
+    rewrite(home, (CONFIG, SecretRule::Refused), |old| {
+        let prefix = format!("{section}.");
+        let held = file::parse(CONFIG, old, SecretRule::Refused);
+        if held.values.iter().any(|(path, _)| path.starts_with(&prefix)) {
+            return Err(CommandError::refused(
+                "exists",
+                format!("[{section}] is there already"),
+                "choose another name, or change its keys with `drawloom config set`",
+            ));
+        }
+        let mut new = old.to_owned();
+        for (path, written) in settings {
+            let key = keys::find(path).ok_or_else(|| unknown(path))?;
+            let value = fitting::read(path, key, written);
+            let value = value.map_err(|(what, hint)| CommandError::usage(what, hint))?;
+            new = changed(CONFIG, &new, path, &value)?;
+        }
+        Ok((new, ()))
+    })
+}
+
 /// Takes a key out of the file, and returns what is wrong in the rest of it. One that is not there is no error.
 ///
 /// # Errors

@@ -132,6 +132,7 @@ const ROWS: &[Row] = &[
     ),
     row("--workspace {project} files restore a --session writes --yes", "given left"),
     row("--workspace {project} tools list", "tools.name tools.source tools.effects tools.policy"),
+    row("--workspace {project} mcp list", "servers not_started"),
     row(
         "--workspace {project} skills list",
         "skills.name skills.path skills.source skills.eligible skills.missing skills.shadowed_by refused",

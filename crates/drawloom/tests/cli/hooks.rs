@@ -179,7 +179,7 @@ fn what_is_wrong_with_a_hook_is_named_by_its_key_and_no_turn_goes_on_without_it(
         ),
         (
             "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"files:write path=a\"]\n",
-            "hooks.x.tools: files:write path=a is about a tool of a server, and there are no servers yet",
+            "hooks.x.tools: there is no server files: no [mcp.files]",
         ),
         (
             "[hooks.x]\ncommand = \"true\"\non = [\"before_call\"]\ntools = [\"exec path=\"]\n",

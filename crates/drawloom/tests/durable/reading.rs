@@ -24,6 +24,7 @@ const READING: &[&str] = &[
     "policy test read {\"path\":\"a.md\"}",
     "files diff",
     "tools list",
+    "mcp list",
     "skills list",
     "skills check",
     "tree list",
@@ -58,7 +59,7 @@ const READING: &[&str] = &[
 ];
 
 /// All other commands.
-const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; policy allow; policy ask; policy deny; policy remove; files history; files restore; skills show; tree new; \
+const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; policy allow; policy ask; policy deny; policy remove; files history; files restore; mcp add; mcp remove; mcp test; mcp accept; skills show; tree new; \
     tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
     tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \

@@ -46,6 +46,24 @@ fn the_words_of_the_call_are_what_is_remembered() {
     }
 }
 
+#[test]
+fn one_answer_is_for_all_tools_of_a_server_that_the_owner_marked_as_reading_and_for_no_other() {
+    let session = "docs:list, docs:search";
+    let asked = offered(&Policy::default(), &server("docs", "search", true), &CHAT);
+    assert_eq!(asked, (Some(session.to_owned()), Some(format!("allow {session}, in main sessions"))));
+    let given = ["docs:list", "docs:search"];
+    for (call, decision) in [
+        (server("docs", "list", true), Decision::Allow),
+        (server("docs", "search", true), Decision::Allow),
+        (server("docs", "write", false), Decision::Ask),
+        (server("other", "search", true), Decision::Ask),
+    ] {
+        assert_eq!(decided(&Policy::default(), &call, &CHAT, &given), decision, "{call:?}");
+    }
+    let tainted = SessionFacts { tainted: true, ..CHAT };
+    assert_eq!(offered(&Policy::default(), &server("docs", "search", true), &tainted), (None, None));
+}
+
 /// An allow rule stands behind the one that asks: it would be written for nothing.
 #[test]
 fn a_rule_that_asks_is_answered_for_a_session_and_never_for_good() {

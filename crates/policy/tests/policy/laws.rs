@@ -102,7 +102,10 @@ fn calls() -> impl Strategy<Value = CallFacts> {
     )
         .prop_map(|(tool, server, effects, paths, host, command, mark)| CallFacts {
             tool: tool.to_owned(),
-            server: server.map(|marked_read| ServerFacts { name: "docs".to_owned(), marked_read }),
+            server: server.map(|marked_read| {
+                let reading = if marked_read { vec![tool.to_owned()] } else { Vec::new() };
+                ServerFacts { name: "docs".to_owned(), reading }
+            }),
             effects,
             paths,
             host: host.map(str::to_owned),

@@ -60,7 +60,8 @@ pub(crate) fn online(line: &str) -> CallFacts {
 /// A call of a server's tool.
 pub(crate) fn server(name: &str, tool: &str, marked_read: bool) -> CallFacts {
     let effects: &[Effect] = if marked_read { &[Effect::Read] } else { &[Effect::Write, Effect::Net] };
-    CallFacts { server: Some(ServerFacts { name: name.to_owned(), marked_read }), ..call(tool, effects) }
+    let reading = if marked_read { vec!["list".to_owned(), tool.to_owned()] } else { Vec::new() };
+    CallFacts { server: Some(ServerFacts { name: name.to_owned(), reading }), ..call(tool, effects) }
 }
 
 #[derive(serde::Deserialize)]

@@ -22,6 +22,8 @@ pub enum HomeDir {
     McpCache,
     /// What stood in workspaces before commands ran: made anew where it is missing.
     CheckpointCache,
+    /// Tools of MCP servers as the owner accepted them.
+    AcceptedTools,
     /// Capability cards of the owner.
     Capabilities,
     /// What Drawloom keeps about each workspace, by its id.
@@ -42,7 +44,7 @@ pub enum HomeDir {
 }
 
 impl HomeDir {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Blobs,
         Self::Spool,
         Self::Models,
@@ -50,6 +52,7 @@ impl HomeDir {
         Self::VectorCache,
         Self::McpCache,
         Self::CheckpointCache,
+        Self::AcceptedTools,
         Self::Capabilities,
         Self::Workspaces,
         Self::Sandbox,
@@ -77,6 +80,7 @@ impl HomeDir {
             Self::VectorCache => "cache/vectors",
             Self::McpCache => "cache/mcp",
             Self::CheckpointCache => "cache/checkpoints",
+            Self::AcceptedTools => "mcp",
             Self::Capabilities => "capabilities",
             Self::Workspaces => "workspaces",
             Self::Sandbox => "sandbox",

@@ -89,12 +89,12 @@ fn files_of_a_further_root_are_read_by_absolute_paths_and_named_by_them() {
     // A relative path is one of the workspace, and nothing beside the roots is reached.
     assert!(roots.fixture.call("read", &json!({"path": "f"})).unwrap().contains('w'));
     roots.fixture.refused("read", &json!({"path": roots.at("elsewhere")}), "outside");
-    let told = roots.fixture.registry.further_folders();
+    let told = roots.fixture.registry.further_reach();
     assert!(
         told.contains(&format!("{} (read only), {} (read and write)", roots.at("ro"), roots.at("rw"))),
         "{told}"
     );
-    assert_eq!(Fixture::new().registry.further_folders(), "");
+    assert_eq!(Fixture::new().registry.further_reach(), "");
 }
 
 #[test]

@@ -83,9 +83,9 @@ impl TurnConfig {
         }
     }
 
-    /// The folders that its tools reach beside the workspace, in words.
+    /// The folders and servers that its tools reach beside the workspace, in words.
     fn folders(&self) -> String {
-        self.tools.as_ref().map(|tools| tools.further_folders()).unwrap_or_default()
+        self.tools.as_ref().map(|tools| tools.further_reach()).unwrap_or_default()
     }
 
     /// What tells turns of this configuration from others.

@@ -223,6 +223,7 @@ fn for_nobody(app: &App, models: Arc<dyn Models>, cancel: Cancel) -> App {
         models,
         workspace: Workspace::default(),
         settings: app.settings.clone(),
+        servers: crate::Servers::default(),
         frontend: Arc::new(Nobody),
         cancel,
     }

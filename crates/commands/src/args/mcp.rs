@@ -1,0 +1,79 @@
+//! Arguments of `mcp`.
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+/// `mcp`.
+#[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum McpCommand {
+    /// List the servers with their tools, without starting any.
+    #[command(after_help = "Example: drawloom mcp list")]
+    List,
+    /// Add a server to the configuration, start it, and ask which of its tools you accept.
+    #[command(
+        after_help = "Example: drawloom mcp add notes --root ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 ."
+    )]
+    Add(McpAddArgs),
+    /// Take a server out of the configuration, and forget what was accepted of it.
+    #[command(after_help = "Example: drawloom mcp remove notes")]
+    Remove(McpServerArg),
+    /// Start a server and list its tools.
+    #[command(after_help = "Example: drawloom mcp test notes")]
+    Test(McpServerArg),
+    /// Start a server, show which of its tools are new or changed, and accept them.
+    #[command(after_help = "Example: drawloom mcp accept notes")]
+    Accept(McpAcceptArgs),
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct McpServerArg {
+    /// The name of the server.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `mcp add`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct McpAddArgs {
+    /// The name of the server: letters, digits, `_` and `-`.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// A folder that it sees, for reading; with `:rw` behind it for writing too; `.` is the workspace. Can be repeated.
+    #[arg(long = "root", value_name = "DIR[:rw]")]
+    #[serde(default)]
+    pub roots: Vec<String>,
+    /// A host that it reaches, or `open` for any. Can be repeated [default: no network].
+    #[arg(long = "net", value_name = "HOST")]
+    #[serde(default)]
+    pub net: Vec<String>,
+    /// A variable of its environment. Secrets have another place: `drawloom config set mcp.NAME.secrets.VARIABLE VALUE`.
+    /// Can be repeated.
+    #[arg(long = "env", value_name = "VARIABLE=VALUE")]
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Accept all of its tools without a question.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
+    /// The program that is the server, with its arguments.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    pub command: Vec<String>,
+}
+
+/// `mcp accept`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct McpAcceptArgs {
+    /// The name of the server.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The tools that are accepted; the others stay as they are [default: all, and no others].
+    #[arg(value_name = "TOOL")]
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Accept them without a question.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
+}

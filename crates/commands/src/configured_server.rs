@@ -1,0 +1,282 @@
+//! `[mcp.NAME]`: servers of tools that the owner named.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use tools::NetworkRequest;
+use workspace::RootAccess;
+
+use crate::args::allow::AllowedFolder;
+use crate::settings::network;
+
+/// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It runs in the
+/// sandbox, and sees of your files only what `roots` names.
+#[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfiguredServer {
+    /// The program that is the server; without `args` a line with its arguments, such as "npx -y NAME@1.2.3". Needed.
+    pub command: Option<String>,
+    /// The arguments of the program.
+    pub args: Vec<String>,
+    /// The address of a server that runs elsewhere. Refused so far: servers are programs of this machine.
+    #[schemars(url, regex(pattern = "^https?://"))]
+    pub url: Option<String>,
+    #[schemars(schema_with = "variables")]
+    pub env: BTreeMap<String, String>,
+    #[schemars(schema_with = "secret_variables")]
+    pub secrets: BTreeMap<String, String>,
+    /// Secrets in a keys.toml that others may read: they are masked, and never used.
+    #[serde(skip)]
+    pub loose_secrets: Vec<String>,
+    /// Folders that it sees, for reading, or with `:rw` behind them for writing too: they begin with / or ~/, and `.` is the
+    /// workspace. It works in the first of them. Without it a folder of its own.
+    pub roots: Vec<String>,
+    /// Hosts that it reaches, as the `net` of `exec`: HOST, or HOST:PORT beside 80 and 443; `["open"]` is any. Without it no
+    /// network.
+    pub net: Vec<String>,
+    /// Whether it runs in the sandbox. `off` lets it do whatever you may: read your keys, change your files, reach anybody.
+    pub sandbox: ServerSandbox,
+    /// How long one of its calls may take.
+    #[schemars(range(min = 1, max = 3600), extend("unit" = "seconds"))]
+    pub timeout: u32,
+    /// Those of its tools that are offered; without it all that you accepted.
+    pub allow_tools: Option<Vec<String>>,
+    /// Tools that are not offered.
+    pub deny_tools: Vec<String>,
+    /// Tools that only read, as you say: one yes is for all of them, and they are called in plan mode. What the server
+    /// itself says of this does not count.
+    pub read: Vec<String>,
+}
+
+/// Whether a server runs in the sandbox.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerSandbox {
+    #[default]
+    On,
+    Off,
+}
+
+/// A server as it is started.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ServerEntry {
+    /// The program, and its arguments.
+    pub(crate) command: Vec<String>,
+    pub(crate) roots: Vec<AllowedFolder>,
+    pub(crate) network: NetworkRequest,
+    pub(crate) is_walled: bool,
+    pub(crate) within: Duration,
+    /// What the owner should know of it.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The root that stands for the workspace.
+pub(crate) const WORKSPACE: &str = ".";
+
+impl Default for ConfiguredServer {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            url: None,
+            env: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            loose_secrets: Vec::new(),
+            roots: Vec::new(),
+            net: Vec::new(),
+            sandbox: ServerSandbox::On,
+            timeout: 60,
+            allow_tools: None,
+            deny_tools: Vec::new(),
+            read: Vec::new(),
+        }
+    }
+}
+
+impl ConfiguredServer {
+    /// Looks for what is wrong with it.
+    ///
+    /// # Errors
+    /// What is wrong, by its key.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        self.entry(name).map(drop)
+    }
+
+    /// Whether a tool of it is offered once it was accepted.
+    pub fn offers(&self, tool: &str) -> bool {
+        let is_named = |names: &[String]| names.iter().any(|name| name == tool);
+        self.allow_tools.as_deref().is_none_or(is_named) && !is_named(&self.deny_tools)
+    }
+
+    /// The server as it is started.
+    ///
+    /// # Errors
+    /// What is wrong, by its key.
+    pub(crate) fn entry(&self, name: &str) -> Result<ServerEntry, String> {
+        if self.url.is_some() {
+            return Err(format!(
+                "mcp.{name}.url: servers at an address are not there yet: name the program of one in mcp.{name}.command"
+            ));
+        }
+        let line = self.command.as_deref().map(str::trim).filter(|line| !line.is_empty());
+        let line = line.ok_or_else(|| format!("mcp.{name}.command is missing"))?;
+        let command = if self.args.is_empty() {
+            let words = shlex::split(line).filter(|words| !words.is_empty());
+            words.ok_or_else(|| format!("mcp.{name}.command is no line of words: a quote is not closed"))?
+        } else {
+            std::iter::once(line).map(str::to_owned).chain(self.args.iter().cloned()).collect()
+        };
+        let roots = self.roots.iter().map(|root| root_of(root)).collect::<Result<_, _>>();
+        let env = self.env.keys().chain(self.secrets.keys());
+        if let Some(home) = env.into_iter().find(|variable| ["HOME", "TMPDIR"].contains(&variable.as_str())) {
+            return Err(format!("mcp.{name}.env.{home}: it is that of the sandbox"));
+        }
+        let is_walled = self.sandbox == ServerSandbox::On;
+        let unwalled =
+            (!is_walled).then(|| "it runs without a sandbox: it may do whatever you may".to_owned());
+        Ok(ServerEntry {
+            warnings: unpinned(&command).into_iter().chain(unwalled).collect(),
+            command,
+            roots: roots.map_err(|why: String| format!("mcp.{name}.roots: {why}"))?,
+            network: network(&self.net).map_err(|why| format!("mcp.{name}.{why}"))?,
+            is_walled,
+            within: Duration::from_secs(self.timeout.into()),
+        })
+    }
+}
+
+fn root_of(root: &str) -> Result<AllowedFolder, String> {
+    let (folder, access) = match root.strip_suffix(":rw") {
+        Some(folder) => (folder, RootAccess::ReadWrite),
+        None => (root, RootAccess::ReadOnly),
+    };
+    let is_named = folder == WORKSPACE || folder.starts_with("~/") || Path::new(folder).is_absolute();
+    match is_named {
+        true => Ok(AllowedFolder { folder: PathBuf::from(folder), access }),
+        false => {
+            Err(format!("{folder:?} names no folder: begin it with / or ~/, or write `.` for the workspace"))
+        }
+    }
+}
+
+/// That a package is fetched whose version is not named, if so: another one may come tomorrow.
+fn unpinned(command: &[String]) -> Option<String> {
+    let program = Path::new(command.first()?).file_name()?.to_str()?;
+    let package = command[1..].iter().find(|word| !word.starts_with('-'))?;
+    let (version, form) = match program {
+        "npx" | "bunx" => (package[1..].rsplit_once('@').map(|(_, version)| version), "NAME@1.2.3"),
+        "uvx" => (
+            package.split_once("==").or_else(|| package.split_once('@')).map(|(_, version)| version),
+            "NAME==1.2.3",
+        ),
+        _ => return None,
+    };
+    let is_exact = version.is_some_and(|version| {
+        version.starts_with(|c: char| c.is_ascii_digit())
+            && version.contains('.')
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
+    });
+    (!is_exact).then(|| {
+        format!("{program} fetches whatever version of {package} there is then: name one, as {form}")
+    })
+}
+
+/// Schema of variables of an environment.
+fn variables(_: &mut SchemaGenerator) -> Schema {
+    by_name(json_schema!({
+        "type": "string",
+        "description": "A variable of its environment, in [mcp.NAME.env]. Nothing of your own environment is in it.",
+    }))
+}
+
+/// Schema of variables that are kept with the keys.
+fn secret_variables(_: &mut SchemaGenerator) -> Schema {
+    let mut secrets = by_name(json_schema!({
+        "type": "string",
+        "writeOnly": true,
+        "description": "A variable of its environment that is a secret. It is kept in keys.toml.",
+    }));
+    secrets.insert("writeOnly".to_owned(), true.into());
+    secrets
+}
+
+fn by_name(variable: Schema) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": false, "patternProperties": {"^[A-Za-z0-9_-]+$": variable}})
+}
+
+impl fmt::Debug for ConfiguredServer {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfiguredServer").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(command: &str, args: &[&str]) -> ConfiguredServer {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        ConfiguredServer { command: Some(command.to_owned()), args, ..ConfiguredServer::default() }
+    }
+
+    #[test]
+    fn m5_ordinary_commands_start_a_server_and_one_without_a_version_is_warned_about() {
+        for (command, args, words, is_warned) in [
+            ("python", &["script.py"][..], &["python", "script.py"][..], false),
+            ("npx", &["-y", "@mcp/server"], &["npx", "-y", "@mcp/server"], true),
+            ("npx", &["-y", "@mcp/server@1.2.3"], &["npx", "-y", "@mcp/server@1.2.3"], false),
+            ("npx -y server@latest", &[], &["npx", "-y", "server@latest"], true),
+            ("npx -y 'my server'", &[], &["npx", "-y", "my server"], true),
+            ("uvx", &["mcp-server-git"], &["uvx", "mcp-server-git"], true),
+            ("uvx mcp-server-git==2026.8.31", &[], &["uvx", "mcp-server-git==2026.8.31"], false),
+            ("node", &["server.js"], &["node", "server.js"], false),
+            ("/opt/my server/run", &["--stdio"], &["/opt/my server/run", "--stdio"], false),
+        ] {
+            let entry = server(command, args).entry("x").unwrap();
+            assert_eq!(entry.command, words, "{command}");
+            assert_eq!(!entry.warnings.is_empty(), is_warned, "{:?}", entry.warnings);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_key() {
+        let good = server("true", &[]);
+        for (wrong, said) in [
+            (ConfiguredServer::default(), "mcp.x.command is missing"),
+            (server("a 'b", &[]), "mcp.x.command is no line"),
+            (ConfiguredServer { url: Some("https://mcp.example.com".into()), ..good.clone() }, "mcp.x.url: "),
+            (
+                ConfiguredServer { roots: vec!["notes".into()], ..good.clone() },
+                "mcp.x.roots: \"notes\" names no",
+            ),
+            (ConfiguredServer { net: vec!["http://x".into()], ..good.clone() }, "mcp.x.net: "),
+            (
+                ConfiguredServer { env: [("HOME".into(), "/".into())].into(), ..good.clone() },
+                "mcp.x.env.HOME: ",
+            ),
+        ] {
+            let why = wrong.check("x").unwrap_err();
+            assert!(why.starts_with(said), "{why}");
+        }
+        let roots =
+            ConfiguredServer { roots: vec![".".into(), "~/n:rw".into()], ..good }.entry("x").unwrap().roots;
+        assert_eq!(roots[0].access, RootAccess::ReadOnly);
+        assert_eq!((roots[1].folder.to_str(), roots[1].access), (Some("~/n"), RootAccess::ReadWrite));
+    }
+
+    #[test]
+    fn tools_are_offered_by_the_lists_of_the_owner() {
+        let all = server("true", &[]);
+        let some = ConfiguredServer {
+            allow_tools: Some(vec!["add".into(), "find".into()]),
+            deny_tools: vec!["add".into()],
+            ..all.clone()
+        };
+        assert!(all.offers("add") && !some.offers("add") && some.offers("find") && !some.offers("other"));
+    }
+}

@@ -1,0 +1,226 @@
+//! `mcp`: the servers of the owner, and which of their tools are accepted (spec: agent §5).
+
+use mcp::{AcceptedTools, OfferedTool, ServerOffer, ServerState, ToolChange};
+use serde_json::Value;
+use text::terminal::{explicit, one_line};
+use workspace::{ReadRules, RelativePath};
+
+use crate::app::{App, naming::nearest};
+use crate::args::mcp::{McpAcceptArgs, McpCommand};
+use crate::chat::server_tools;
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::results::mcp::{
+    ServerShown, ServerStatus, ServerTested, ServerToolShown, ServerToolState, ServersShown, WorkspaceServers,
+};
+use crate::servers::{Servers, saved};
+use crate::settings::ConfiguredServer;
+
+/// File in which other programs keep the servers of a workspace.
+const OF_WORKSPACE: &str = ".mcp.json";
+/// Bytes of it that are read, and names that are shown.
+const LONGEST_FILE: u64 = 256 << 10;
+const MOST_NAMES: usize = 50;
+/// Bytes of a schema that a question shows.
+const SHOWN_SCHEMA: usize = 4 << 10;
+
+/// `mcp`, but for what changes the configuration.
+///
+/// # Errors
+/// There is no server of that name, it does not start, or nobody is there to accept its tools.
+pub(crate) async fn command(app: &App, command: McpCommand) -> Result<CommandOutcome, CommandError> {
+    match command {
+        McpCommand::List => Ok(CommandOutcome::Servers(list(app))),
+        McpCommand::Test(named) => {
+            let offer = offer(app, &named.name).await?;
+            let accepted = saved(app, &named.name).read().unwrap_or_default();
+            Ok(CommandOutcome::ServerTested(tested(app, &named.name, &offer, &accepted)))
+        }
+        McpCommand::Accept(args) => accept(app, &args).await,
+        McpCommand::Add(_) | McpCommand::Remove(_) => {
+            Err(CommandError::usage("this changes the configuration", "run it from the command line"))
+        }
+    }
+}
+
+/// The servers as they stand, none of which is started.
+pub(crate) fn list(app: &App) -> ServersShown {
+    let shown = |(name, server): (&String, &ConfiguredServer)| {
+        let (status, mut notes) = match server.entry(name) {
+            Err(why) => (ServerStatus::Invalid, vec![why]),
+            Ok(entry) => {
+                let (status, why) = match Servers::known(app, name).map(|server| server.state()) {
+                    None | Some(ServerState::Idle) => (ServerStatus::Idle, None),
+                    Some(ServerState::Connected) => (ServerStatus::Connected, None),
+                    Some(ServerState::Failed(why)) => (ServerStatus::Failed, Some(masked(app, &why))),
+                };
+                (status, why.into_iter().chain(entry.warnings).collect())
+            }
+        };
+        let accepted = saved(app, name).read().unwrap_or_else(|why| {
+            notes.push(why);
+            AcceptedTools::default()
+        });
+        let is_of_it =
+            |tool: &String| context::tools::server_of(tool).is_some_and(|(server, _)| server == name);
+        let tools: Vec<String> = server_tools::names(app).into_iter().filter(is_of_it).collect();
+        let changed: Vec<String> = accepted.changed().map(str::to_owned).collect();
+        let pinned = accepted.usable().next().is_some() || !changed.is_empty();
+        if !pinned {
+            notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
+        }
+        ServerShown {
+            name: name.clone(),
+            status,
+            notes,
+            tool_count: tools.len(),
+            tools,
+            changed,
+            pinned,
+            sandbox: server.sandbox == crate::configured_server::ServerSandbox::On,
+        }
+    };
+    ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
+}
+
+/// Servers that the workspace names.
+fn of_workspace(app: &App) -> Option<WorkspaceServers> {
+    let folder = app.workspace.folder.as_ref()?;
+    let root = workspace::Root::open(folder, &app.guard).ok()?;
+    let path = RelativePath::parse(OF_WORKSPACE).ok()?;
+    let text = root.read_text(&path, &ReadRules::at_most(LONGEST_FILE)).ok()?;
+    let named: Value = serde_json::from_str(&text).unwrap_or_default();
+    let servers = named.get("mcpServers").and_then(Value::as_object);
+    let names = servers.into_iter().flat_map(|servers| servers.keys()).take(MOST_NAMES);
+    let names = names.map(|name| one_line(name).chars().take(100).collect()).collect();
+    Some(WorkspaceServers { file: folder.join(OF_WORKSPACE), names })
+}
+
+/// Starts a server, and asks for its tools.
+async fn offer(app: &App, name: &str) -> Result<ServerOffer, CommandError> {
+    require_server(app, name)?;
+    let hint =
+        format!("`drawloom config set mcp.{name}.…` corrects it, `drawloom mcp remove {name}` takes it out");
+    let server = Servers::get(app, name).map_err(|why| CommandError::usage(why, hint))?;
+    server.offer().await.map_err(|why| {
+        let why = format!("the server {name} gives no tools: {}", explicit(&masked(app, &why)));
+        let hint = "what it needs beside the system's folders is named in its entry: `roots`, `net`, `env` (docs/mcp.md)";
+        CommandError::new("server", 5, why, hint)
+    })
+}
+
+fn require_server(app: &App, name: &str) -> Result<(), CommandError> {
+    if app.settings.mcp.contains_key(name) {
+        return Ok(());
+    }
+    let hint = match nearest(app.settings.mcp.keys().cloned(), name) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("`drawloom mcp add {name} -- COMMAND` adds it"),
+    };
+    Err(CommandError::not_found("server", name, hint))
+}
+
+fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) -> ServerTested {
+    let changes = accepted.changes(&offer.tools);
+    let state = |tool: &OfferedTool| {
+        let is = |change: fn(String) -> ToolChange| changes.contains(&change(tool.name.clone()));
+        match (is(ToolChange::New), is(ToolChange::Changed)) {
+            (true, _) => ServerToolState::New,
+            (_, true) => ServerToolState::Changed,
+            _ => ServerToolState::Accepted,
+        }
+    };
+    let shown = |tool: &OfferedTool| ServerToolShown {
+        name: tool.name.clone(),
+        description: masked(app, &tool.description),
+        state: state(tool),
+    };
+    let gone = changes.iter().filter_map(|change| match change {
+        ToolChange::Gone(name) => Some(name.clone()),
+        ToolChange::Changed(_) | ToolChange::New(_) => None,
+    });
+    let configured = app.settings.mcp.get(name).and_then(|server| server.entry(name).ok());
+    ServerTested {
+        name: name.to_owned(),
+        status: ServerStatus::Connected,
+        server: masked(app, &offer.about),
+        tool_count: offer.tools.len(),
+        tools: offer.tools.iter().map(shown).collect(),
+        refused: offer.refused.iter().map(|why| masked(app, why)).collect(),
+        gone: gone.collect(),
+        notes: configured.map(|entry| entry.warnings).unwrap_or_default(),
+    }
+}
+
+/// Shows what is new or changed, and accepts it.
+async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, CommandError> {
+    let McpAcceptArgs { name, tools, yes } = args;
+    let mut offer = offer(app, name).await?;
+    // What is not checked is not called.
+    let server = &app.settings.mcp[name];
+    offer.tools.retain(|tool| match server_tools::described(server, name, tool).check() {
+        Ok(()) => true,
+        Err(why) => {
+            offer.refused.push(why);
+            false
+        }
+    });
+    let accepted = saved(app, name).read().unwrap_or_default();
+    if let Some(unknown) = tools.iter().find(|tool| offer.tools.iter().all(|offered| offered.name != **tool))
+    {
+        return Err(CommandError::not_found(
+            "tool",
+            unknown,
+            format!("`drawloom mcp test {name}` lists its tools"),
+        ));
+    }
+    let is_meant = |tool: &str| tools.is_empty() || tools.iter().any(|named| named == tool);
+    let changes: Vec<ToolChange> =
+        accepted.changes(&offer.tools).into_iter().filter(|change| is_meant(change.tool())).collect();
+    if !changes.is_empty() {
+        let lines: Vec<String> =
+            changes.iter().flat_map(|change| shown(app, change, &accepted, &offer.tools)).collect();
+        let question = format!("Let models call these tools of {name}, as they are told here?");
+        if !yes && !app.frontend.confirm_shown(&lines, &question) {
+            return Err(CommandError::refused(
+                "not_accepted",
+                format!("nothing was accepted of {name}"),
+                format!("`drawloom mcp accept {name}` asks again at a terminal; with --yes nobody is asked"),
+            ));
+        }
+    }
+    let written = saved(app, name).accept(&offer.about, &offer.tools, tools);
+    written.map_err(|why| CommandError::new("home", 6, why, "`drawloom doctor` looks at the home"))?;
+    let accepted = saved(app, name).read().unwrap_or_default();
+    Ok(CommandOutcome::ServerTested(tested(app, name, &offer, &accepted)))
+}
+
+/// What the owner reads of a change before they accept it.
+fn shown(app: &App, change: &ToolChange, accepted: &AcceptedTools, offered: &[OfferedTool]) -> Vec<String> {
+    let name = change.tool();
+    let before = accepted.of_name(name);
+    let of_tool = |label: &str, tool: &OfferedTool| {
+        let schema = tool.schema.to_string();
+        let cut = text::grapheme::floor(&schema, SHOWN_SCHEMA.min(schema.len()));
+        let more = if cut < schema.len() { " […]" } else { "" };
+        let line = |text: &str| explicit(&one_line(&masked(app, text))).into_owned();
+        [
+            format!("{label}{}: {}", tool.name, line(&tool.description)),
+            format!("  arguments: {}{more}", line(&schema[..cut])),
+        ]
+    };
+    let now = offered.iter().find(|tool| tool.name == name);
+    let lines = match change {
+        ToolChange::New(_) => now.map(|tool| of_tool("new: ", tool).to_vec()),
+        ToolChange::Changed(_) => now.map(|tool| {
+            let before = before.map(|tool| of_tool("was: ", tool).to_vec());
+            before.into_iter().flatten().chain(of_tool("now: ", tool)).collect()
+        }),
+        ToolChange::Gone(_) => Some(vec![format!("gone: {name}")]),
+    };
+    lines.unwrap_or_default()
+}
+
+fn masked(app: &App, text: &str) -> String {
+    app.runtime.masker.mask_entering(text).text.into_owned()
+}

@@ -1,0 +1,88 @@
+//! Results of `mcp`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// `mcp list`, `/mcp`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServersShown {
+    pub servers: Vec<ServerShown>,
+    /// Servers that the workspace names; they are never started.
+    pub not_started: Option<WorkspaceServers>,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerShown {
+    pub name: String,
+    pub status: ServerStatus,
+    /// What is wrong, or should be known.
+    pub notes: Vec<String>,
+    pub tool_count: usize,
+    /// Names of its tools that are offered, in order.
+    pub tools: Vec<String>,
+    /// Tools that it tells otherwise than they were accepted: they are switched off.
+    pub changed: Vec<String>,
+    /// Whether any of its tools were accepted.
+    pub pinned: bool,
+    /// Whether it runs in the sandbox.
+    pub sandbox: bool,
+}
+
+/// How a server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerStatus {
+    /// It is started when it is needed.
+    Idle,
+    Connected,
+    /// It did not start, or ended.
+    Failed,
+    /// Its entry is wrong.
+    Invalid,
+    Removed,
+}
+
+/// Servers that a workspace names in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkspaceServers {
+    pub file: PathBuf,
+    pub names: Vec<String>,
+}
+
+/// `mcp test`, `mcp accept`, `mcp add`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerTested {
+    pub name: String,
+    pub status: ServerStatus,
+    /// Name and version that it gives itself.
+    pub server: String,
+    pub tool_count: usize,
+    /// Its tools, in the order in which it tells them.
+    pub tools: Vec<ServerToolShown>,
+    /// Why further ones are none.
+    pub refused: Vec<String>,
+    /// Tools that were accepted, and which it offers no more.
+    pub gone: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerToolShown {
+    pub name: String,
+    pub description: String,
+    pub state: ServerToolState,
+}
+
+/// How a tool of a server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerToolState {
+    Accepted,
+    /// Not accepted yet.
+    New,
+    /// Told otherwise than it was accepted.
+    Changed,
+}

@@ -1,0 +1,250 @@
+//! One run of a server's program, and the conversation with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use model::Cancel;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, PaginatedRequestParams, PingRequest, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleClient, serve_client};
+use sandbox::{Ending, Outcome, SandboxError};
+use serde_json::{Map, Value};
+use text::terminal::one_line;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::answer::ToolAnswer;
+use crate::handler::Handler;
+use crate::offered::OfferedTool;
+use crate::server::{StartServer, StartedServer};
+use crate::streams::{ErrorsTail, LONGEST_MESSAGE, Streams};
+
+/// How long a server may take until it is ready: `npx` and `uvx` may fetch it first.
+const READY: Duration = Duration::from_secs(60);
+/// How long it is waited for what a server is told besides, and for how it ended.
+const SOON: Duration = Duration::from_secs(1);
+/// Tools of a server at most, and pages that it tells them in.
+const MOST_TOOLS: usize = 256;
+const PAGES: usize = 32;
+
+/// A server that runs.
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, Handler>,
+    is_changed: Arc<AtomicBool>,
+    run: RunOfServer,
+}
+
+/// The run of a server's program. With it goes the program.
+struct RunOfServer {
+    errors: ErrorsTail,
+    is_too_long: Arc<AtomicBool>,
+    ended: watch::Receiver<Option<String>>,
+    waiting: AbortHandle,
+}
+
+/// Tools that a server offers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offer {
+    pub(crate) tools: Vec<OfferedTool>,
+    /// Why others are none.
+    pub(crate) refused: Vec<String>,
+}
+
+impl Drop for RunOfServer {
+    fn drop(&mut self) {
+        self.waiting.abort();
+    }
+}
+
+impl RunOfServer {
+    fn of(StartedServer { mut running, held }: StartedServer, streams: &Streams) -> Self {
+        let (sender, ended) = watch::channel(None);
+        let waiting = tokio::spawn(async move {
+            let outcome = running.outcome().await;
+            drop(held);
+            sender.send_replace(Some(told(&outcome)));
+        });
+        let (errors, is_too_long) = (streams.errors.clone(), Arc::clone(&streams.is_too_long));
+        Self { errors, is_too_long, ended, waiting: waiting.abort_handle() }
+    }
+
+    /// Why it says nothing any more.
+    async fn why_silent(&self) -> String {
+        if self.is_too_long.load(Ordering::Relaxed) {
+            return format!("it said more than {} MiB in one message, and was ended", LONGEST_MESSAGE >> 20);
+        }
+        let mut ended = self.ended.clone();
+        let ended = timeout(SOON, ended.wait_for(Option::is_some)).await;
+        let how = match ended {
+            Ok(Ok(how)) => how.clone().unwrap_or_default(),
+            _ => "it closed its output".to_owned(),
+        };
+        match self.errors.text() {
+            errors if errors.is_empty() => how,
+            errors => format!("{how}; the end of its errors:\n{errors}"),
+        }
+    }
+}
+
+/// How a program ended, in words.
+fn told(outcome: &Result<Outcome, SandboxError>) -> String {
+    match outcome {
+        Ok(outcome) => match &outcome.ending {
+            Ending::Exited(code) => format!("it ended with exit {code}"),
+            Ending::Signaled(signal) => format!("it was ended by signal {signal}"),
+            Ending::TimedOut | Ending::Cancelled => "it was ended".to_owned(),
+            Ending::OverLimit(limit) => format!("it was ended: over the limit of {limit}"),
+        },
+        Err(error) => error.to_string(),
+    }
+}
+
+impl Connection {
+    /// Starts a server and waits until it is ready.
+    ///
+    /// # Errors
+    /// It does not start, ends, or says something else than a server does.
+    pub(crate) async fn open(start: &StartServer, roots: Vec<PathBuf>) -> Result<Self, String> {
+        let (streams, sink, its_input) = Streams::open().map_err(|error| error.to_string())?;
+        let run = RunOfServer::of(start(sink, its_input)?, &streams);
+        let is_changed = Arc::new(AtomicBool::default());
+        let handler = Handler { roots, is_changed: Arc::clone(&is_changed) };
+        let transport =
+            AsyncRwTransport::new_client(streams.output, streams.input).with_max_line_length(LONGEST_MESSAGE);
+        let ready = timeout(READY, serve_client(handler, transport)).await;
+        match ready {
+            Ok(Ok(service)) => Ok(Self { service, is_changed, run }),
+            Ok(Err(error)) => {
+                let why = run.why_silent().await;
+                Err(if why.is_empty() { error.to_string() } else { why })
+            }
+            Err(_) => {
+                let errors = run.errors.text();
+                let why = format!("it was not ready within {} s", READY.as_secs());
+                Err(if errors.is_empty() { why } else { format!("{why}; the end of its errors:\n{errors}") })
+            }
+        }
+    }
+
+    /// Whether it can still be spoken with.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.service.is_transport_closed() && self.run.ended.borrow().is_none()
+    }
+
+    /// Name and version that the server gives itself.
+    pub(crate) fn about(&self) -> String {
+        let info = self.service.peer_info();
+        let about =
+            info.and_then(|info| info.server_info.as_ref().map(|it| format!("{} {}", it.name, it.version)));
+        one_line(&about.unwrap_or_default()).chars().take(100).collect()
+    }
+
+    /// Whether the server said since the last time that its tools are others.
+    pub(crate) fn takes_change(&self) -> bool {
+        self.is_changed.swap(false, Ordering::SeqCst)
+    }
+
+    /// Its tools are to be asked for again.
+    pub(crate) fn is_to_be_asked(&self) {
+        self.is_changed.store(true, Ordering::SeqCst);
+    }
+
+    /// Its tools as it tells them now.
+    ///
+    /// # Errors
+    /// It does not tell them in time.
+    pub(crate) async fn offer(&self, within: Duration) -> Result<Offer, String> {
+        let listing = async {
+            let (mut offer, mut cursor) = (Offer::default(), None);
+            for _ in 0..PAGES {
+                let asked = PaginatedRequestParams::default().with_cursor(cursor);
+                let page = self.service.list_tools(Some(asked)).await?;
+                for tool in &page.tools {
+                    if offer.tools.len() + offer.refused.len() == MOST_TOOLS {
+                        offer.refused.push(format!("it has more than {MOST_TOOLS} tools"));
+                        return Ok(offer);
+                    }
+                    match OfferedTool::of(tool) {
+                        Ok(tool) if offer.tools.iter().any(|other| other.name == tool.name) => {
+                            offer.refused.push(format!("{} is told twice", tool.name));
+                        }
+                        Ok(tool) => offer.tools.push(tool),
+                        Err(why) => offer.refused.push(why),
+                    }
+                }
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            Ok::<_, ServiceError>(offer)
+        };
+        match timeout(within, listing).await {
+            Ok(Ok(offer)) => Ok(offer),
+            Ok(Err(error)) => Err(self.why(error).await),
+            Err(_) => Err(format!("it did not list its tools within {} s", within.as_secs())),
+        }
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// It did not answer, or with an error.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        within: Duration,
+        cancel: &Cancel,
+    ) -> Result<ToolAnswer, String> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.service.send_cancellable_request(request, PeerRequestOptions::no_options());
+        let mut handle = match timeout(within, sent).await {
+            Ok(Ok(handle)) => handle,
+            Ok(Err(error)) => return Err(self.why(error).await),
+            Err(_) => return Err("it does not read what it is told".to_owned()),
+        };
+        let mut cancel = cancel.clone();
+        let (answered, why) = tokio::select! {
+            answered = &mut handle.rx => (Some(answered), ""),
+            () = cancel.cancelled() => (None, "it was stopped"),
+            () = tokio::time::sleep(within) => (None, "timed out"),
+        };
+        let Some(answered) = answered else {
+            // A server that reads nothing is not told.
+            let _ = timeout(SOON, handle.cancel(Some(why.to_owned()))).await;
+            return Err(match why {
+                "timed out" => format!("it did not answer within {} s", within.as_secs()),
+                stopped => stopped.to_owned(),
+            });
+        };
+        match answered.unwrap_or(Err(ServiceError::TransportClosed)) {
+            Ok(ServerResult::CallToolResult(result)) => Ok(ToolAnswer::of(result)),
+            Ok(_) => Err("it answered with something that is no result of a tool".to_owned()),
+            Err(error) => Err(self.why(error).await),
+        }
+    }
+
+    /// Whether it answers at all.
+    pub(crate) async fn lives(&self) -> bool {
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        matches!(timeout(SOON, self.service.send_request(ping)).await, Ok(Ok(_)))
+    }
+
+    async fn why(&self, error: ServiceError) -> String {
+        match error {
+            ServiceError::McpError(error) => {
+                format!("it answered with error {}: {}", error.code.0, error.message)
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => self.run.why_silent().await,
+            error => error.to_string(),
+        }
+    }
+}

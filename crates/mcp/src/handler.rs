@@ -1,0 +1,65 @@
+//! What a server asks of its client, and tells it: its roots are those of its entry, nothing else is answered.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientCapabilities, ClientResult, Implementation, InitializeRequestParams, ServerNotification,
+    ServerRequest,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleClient, Service};
+use serde_json::{Value, json};
+
+use crate::offered::file_address;
+
+/// Answers to a server's requests.
+pub(crate) struct Handler {
+    /// Folders that it is told of.
+    pub(crate) roots: Vec<PathBuf>,
+    /// Whether it said that its tools are others.
+    pub(crate) is_changed: Arc<AtomicBool>,
+}
+
+impl Service<RoleClient> for Handler {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        match request {
+            ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
+            ServerRequest::ListRootsRequest(_) => {
+                let roots: Vec<Value> =
+                    self.roots.iter().map(|root| json!({"uri": file_address(root)})).collect();
+                let roots = serde_json::from_value(json!({"roots": roots}));
+                roots
+                    .map(ClientResult::ListRootsResult)
+                    .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+            }
+            _ => Err(ErrorData::new(
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                "this client does not answer such requests",
+                None,
+            )),
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+            self.is_changed.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn get_info(&self) -> InitializeRequestParams {
+        let capabilities: ClientCapabilities =
+            serde_json::from_value(json!({"roots": {}})).unwrap_or_default();
+        InitializeRequestParams::new(capabilities, Implementation::new("drawloom", env!("CARGO_PKG_VERSION")))
+    }
+}

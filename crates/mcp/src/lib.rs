@@ -1,0 +1,18 @@
+//! Client of MCP servers that the owner named (spec: agent §5, security §15).
+//!
+//! A server is a program that runs behind walls for as long as this process; how it is started is said by whoever makes a
+//! [`Server`]. It is started at the first call, and anew after it ended. What it says is bounded and from outside. Its tools
+//! are those that the owner accepted ([`AcceptedTools`]): one that is told otherwise than it was then is not called.
+
+mod accepted;
+mod answer;
+mod connection;
+mod handler;
+mod offered;
+mod server;
+mod streams;
+
+pub use accepted::{AcceptedTools, SavedTools, ToolChange};
+pub use answer::ToolAnswer;
+pub use offered::OfferedTool;
+pub use server::{CalledTool, Server, ServerOffer, ServerState, StartServer, StartedServer};

@@ -1,0 +1,254 @@
+//! A server of the owner's: started when it is needed, and anew after it ended.
+
+use std::any::Any;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use model::Cancel;
+use sandbox::{OutputSink, RunningCommand};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::accepted::SavedTools;
+use crate::answer::ToolAnswer;
+use crate::connection::{Connection, Offer};
+use crate::offered::OfferedTool;
+
+/// How long it is waited before a server that failed is started again, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Starts the program of a server, with what listens to its output and its input. It blocks, on a thread with a runtime.
+pub type StartServer = dyn Fn(OutputSink, OwnedFd) -> Result<StartedServer, String> + Send + Sync;
+
+/// A program that was started.
+pub struct StartedServer {
+    pub running: RunningCommand,
+    /// Kept for as long as it runs.
+    pub held: Box<dyn Any + Send>,
+}
+
+/// A server, whether or not it runs. With it goes its program.
+pub struct Server {
+    name: String,
+    /// How long a call may take.
+    within: Duration,
+    roots: Vec<PathBuf>,
+    saved: SavedTools,
+    start: Box<StartServer>,
+    state: Mutex<Running>,
+    /// What is known of it without waiting.
+    known: StdMutex<ServerState>,
+}
+
+#[derive(Default)]
+struct Running {
+    open: Option<Arc<OpenServer>>,
+    /// How often it failed since it last answered, and until when it is not tried again.
+    failed: u32,
+    pause: Option<(Instant, String)>,
+}
+
+struct OpenServer {
+    connection: Connection,
+    offer: StdMutex<Offer>,
+}
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ServerState {
+    /// It was not needed yet.
+    #[default]
+    Idle,
+    Connected,
+    /// Why it does not run.
+    Failed(String),
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct CalledTool {
+    /// Why there is no answer, in its place.
+    pub answer: Result<ToolAnswer, String>,
+    /// What the owner should know.
+    pub notices: Vec<String>,
+}
+
+/// What a server says of itself, and offers.
+#[derive(Debug, Clone)]
+pub struct ServerOffer {
+    /// Name and version that it gives itself.
+    pub about: String,
+    pub tools: Vec<OfferedTool>,
+    /// Why others are none.
+    pub refused: Vec<String>,
+}
+
+impl Server {
+    pub fn new(
+        name: &str,
+        (within, roots): (Duration, Vec<PathBuf>),
+        saved: SavedTools,
+        start: Box<StartServer>,
+    ) -> Self {
+        let (state, known) = (Mutex::default(), StdMutex::default());
+        Self { name: name.to_owned(), within, roots, saved, start, state, known }
+    }
+
+    /// Whether it runs, as far as is known without waiting.
+    pub fn state(&self) -> ServerState {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was accepted of it.
+    pub fn saved(&self) -> &SavedTools {
+        &self.saved
+    }
+
+    /// Starts it if need be, and asks for its tools.
+    ///
+    /// # Errors
+    /// It does not start, or does not tell them.
+    pub async fn offer(&self) -> Result<ServerOffer, String> {
+        let (open, _) = self.opened(&Cancel::never()).await?;
+        let Offer { tools, refused } = self.told(open.connection.offer(self.within).await)?;
+        Ok(ServerOffer { about: open.connection.about(), tools, refused })
+    }
+
+    /// Calls a tool that was accepted, and starts the server if need be.
+    pub async fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> CalledTool {
+        let mut notices = Vec::new();
+        let answer = self.called((tool, arguments), cancel, &mut notices).await;
+        let notices = notices.iter().map(|tool| changed_notice(&self.name, tool)).collect();
+        CalledTool { answer: answer.map_err(|why| format!("server {}: {why}", self.name)), notices }
+    }
+
+    /// # Errors
+    /// Why there is no answer.
+    async fn called(
+        &self,
+        (tool, arguments): (&str, Map<String, Value>),
+        cancel: &Cancel,
+        changed: &mut Vec<String>,
+    ) -> Result<ToolAnswer, String> {
+        let (open, marked) = self.opened(cancel).await?;
+        changed.extend(marked);
+        if open.connection.takes_change() {
+            let offer =
+                open.connection.offer(self.within).await.inspect_err(|_| open.connection.is_to_be_asked());
+            let offer = self.told(offer)?;
+            changed.extend(self.saved.mark(&offer.tools)?);
+            *open.offer.lock().unwrap_or_else(PoisonError::into_inner) = offer;
+        }
+        self.require_as_accepted(&open, tool)?;
+        let answer = open.connection.call(tool, arguments, self.within, cancel).await;
+        if answer.is_ok() {
+            self.state.lock().await.failed = 0;
+        } else if !cancel.is_cancelled() && !(open.connection.is_open() && open.connection.lives().await) {
+            self.close(&open).await;
+        }
+        answer
+    }
+
+    /// Refuses a tool that the server tells otherwise than it was accepted.
+    fn require_as_accepted(&self, open: &OpenServer, tool: &str) -> Result<(), String> {
+        let accepted = self.saved.read()?;
+        let again = format!("the owner looks at it with `drawloom mcp accept {}`", self.name);
+        let Some(as_accepted) = accepted.usable().find(|accepted| accepted.name == tool) else {
+            return Err(format!("{tool} is not accepted as it is now, and was not called: {again}"));
+        };
+        let offer = open.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        match offer.tools.iter().find(|offered| offered.name == tool) {
+            Some(offered) if offered.hash == as_accepted.hash => Ok(()),
+            Some(_) => {
+                Err(format!("{tool} is told otherwise than it was accepted, and was not called: {again}"))
+            }
+            None => Err(format!("the server does not offer {tool} now")),
+        }
+    }
+
+    /// The server as it runs, started if need be, with the names of tools that it tells otherwise for the first time.
+    ///
+    /// # Errors
+    /// It does not start, or did not lately.
+    async fn opened(&self, cancel: &Cancel) -> Result<(Arc<OpenServer>, Vec<String>), String> {
+        let mut cancel = cancel.clone();
+        let mut state = tokio::select! {
+            state = self.state.lock() => state,
+            () = cancel.cancelled() => return Err("it was stopped while it started".to_owned()),
+        };
+        if let Some(open) = state.open.as_ref().filter(|open| open.connection.is_open()) {
+            return Ok((Arc::clone(open), Vec::new()));
+        }
+        state.open = None;
+        if let Some((until, why)) = &state.pause
+            && let Some(rest) = until.checked_duration_since(Instant::now())
+        {
+            let seconds = rest.as_secs() + 1;
+            return Err(format!("it is not started again for {seconds} s, as it failed: {why}"));
+        }
+        let opening = async {
+            let connection = Connection::open(&*self.start, self.roots.clone()).await?;
+            let offer = connection.offer(self.within).await?;
+            Ok::<_, String>((connection, offer))
+        };
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = cancel.cancelled() => return Err("it was stopped while it started".to_owned()),
+        };
+        match opened {
+            Ok((connection, offer)) => {
+                let marked = self.saved.mark(&offer.tools)?;
+                let open = Arc::new(OpenServer { connection, offer: StdMutex::new(offer) });
+                (state.open, state.pause) = (Some(Arc::clone(&open)), None);
+                self.set(ServerState::Connected);
+                Ok((open, marked))
+            }
+            Err(why) => {
+                state.failed += 1;
+                let pause =
+                    LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(state.failed - 1));
+                state.pause = Some((Instant::now() + pause, why.clone()));
+                self.told(Err(why))
+            }
+        }
+    }
+
+    /// Ends it: it does not answer any more.
+    async fn close(&self, open: &Arc<OpenServer>) {
+        let mut state = self.state.lock().await;
+        if state.open.as_ref().is_some_and(|other| Arc::ptr_eq(other, open)) {
+            state.open = None;
+            self.set(ServerState::Failed("it ended, or did not answer".to_owned()));
+        }
+    }
+
+    /// Keeps why it fails, for whoever asks.
+    fn told<T>(&self, result: Result<T, String>) -> Result<T, String> {
+        if let Err(why) = &result {
+            self.set(ServerState::Failed(why.clone()));
+        }
+        result
+    }
+
+    fn set(&self, state: ServerState) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+/// What the owner is told of a tool that is told otherwise.
+fn changed_notice(server: &str, tool: &str) -> String {
+    format!(
+        "{server}:{tool} is told otherwise by its server than you accepted it, and is switched off: `drawloom mcp accept \
+         {server}` shows how"
+    )
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.name).finish_non_exhaustive()
+    }
+}
