@@ -25,13 +25,6 @@ pub struct ConfiguredServer {
     /// The address of a server that runs elsewhere. Refused so far: servers are programs of this machine.
     #[schemars(url, regex(pattern = "^https?://"))]
     pub url: Option<String>,
-    #[schemars(schema_with = "variables")]
-    pub env: BTreeMap<String, String>,
-    #[schemars(schema_with = "secret_variables")]
-    pub secrets: BTreeMap<String, String>,
-    /// Secrets in a keys.toml that others may read: they are masked, and never used.
-    #[serde(skip)]
-    pub loose_secrets: Vec<String>,
     /// Folders that it sees, for reading, or with `:rw` behind them for writing too: they begin with / or ~/, and `.` is the
     /// workspace. It works in the first of them. Without it a folder of its own.
     pub roots: Vec<String>,
@@ -43,13 +36,20 @@ pub struct ConfiguredServer {
     /// How long one of its calls may take.
     #[schemars(range(min = 1, max = 3600), extend("unit" = "seconds"))]
     pub timeout: u32,
-    /// Those of its tools that are offered; without it all that you accepted.
+    /// Tools of it that are offered; without it all that you accepted.
     pub allow_tools: Option<Vec<String>>,
     /// Tools that are not offered.
     pub deny_tools: Vec<String>,
     /// Tools that only read, as you say: one yes is for all of them, and they are called in plan mode. What the server
     /// itself says of this does not count.
     pub read: Vec<String>,
+    #[schemars(schema_with = "variables")]
+    pub env: BTreeMap<String, String>,
+    #[schemars(schema_with = "secret_variables")]
+    pub secrets: BTreeMap<String, String>,
+    /// Secrets in a keys.toml that others may read: they are masked, and never used.
+    #[serde(skip)]
+    pub loose_secrets: Vec<String>,
 }
 
 /// Whether a server runs in the sandbox.
@@ -187,7 +187,7 @@ fn unpinned(command: &[String]) -> Option<String> {
 
 /// Schema of variables of an environment.
 fn variables(_: &mut SchemaGenerator) -> Schema {
-    by_name(json_schema!({
+    by_name(&json_schema!({
         "type": "string",
         "description": "A variable of its environment, in [mcp.NAME.env]. Nothing of your own environment is in it.",
     }))
@@ -195,7 +195,7 @@ fn variables(_: &mut SchemaGenerator) -> Schema {
 
 /// Schema of variables that are kept with the keys.
 fn secret_variables(_: &mut SchemaGenerator) -> Schema {
-    let mut secrets = by_name(json_schema!({
+    let mut secrets = by_name(&json_schema!({
         "type": "string",
         "writeOnly": true,
         "description": "A variable of its environment that is a secret. It is kept in keys.toml.",
@@ -204,7 +204,7 @@ fn secret_variables(_: &mut SchemaGenerator) -> Schema {
     secrets
 }
 
-fn by_name(variable: Schema) -> Schema {
+fn by_name(variable: &Schema) -> Schema {
     json_schema!({"type": "object", "additionalProperties": false, "patternProperties": {"^[A-Za-z0-9_-]+$": variable}})
 }
 

@@ -25,7 +25,7 @@ pub struct AcceptedTools {
 struct AcceptedTool {
     #[serde(flatten)]
     tool: OfferedTool,
-    /// Its hash when it was told otherwise.
+    /// Hash of it when it was told otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<Digest>,
 }
@@ -51,7 +51,7 @@ impl ToolChange {
 }
 
 impl AcceptedTools {
-    /// Those that may be called.
+    /// Tools that may be called.
     pub fn usable(&self) -> impl Iterator<Item = &OfferedTool> {
         self.tools.iter().filter(|tool| tool.changed.is_none()).map(|accepted| &accepted.tool)
     }
@@ -114,7 +114,7 @@ pub struct SavedTools {
 }
 
 impl SavedTools {
-    /// Those of the server of this name, in a folder that is made when it is needed.
+    /// File of the server of this name, in a folder that is made when it is needed.
     pub fn of(folder: PathBuf, server: &str) -> Self {
         Self { folder, name: format!("{}.json", workspace::file_name_of_key(server)) }
     }

@@ -150,12 +150,12 @@ impl Connection {
         self.is_changed.swap(false, Ordering::SeqCst)
     }
 
-    /// Its tools are to be asked for again.
+    /// Has the tools be asked for again.
     pub(crate) fn is_to_be_asked(&self) {
         self.is_changed.store(true, Ordering::SeqCst);
     }
 
-    /// Its tools as it tells them now.
+    /// Tools as the server tells them now.
     ///
     /// # Errors
     /// It does not tell them in time.
@@ -234,6 +234,9 @@ impl Connection {
 
     /// Whether it answers at all.
     pub(crate) async fn lives(&self) -> bool {
+        if !self.is_open() {
+            return false;
+        }
         let ping = ClientRequest::PingRequest(PingRequest::default());
         matches!(timeout(SOON, self.service.send_request(ping)).await, Ok(Ok(_)))
     }

@@ -60,7 +60,7 @@ struct OpenServer {
 /// Whether a server runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServerState {
-    /// It was not needed yet.
+    /// Not needed yet.
     #[default]
     Idle,
     Connected,
@@ -147,7 +147,7 @@ impl Server {
         let answer = open.connection.call(tool, arguments, self.within, cancel).await;
         if answer.is_ok() {
             self.state.lock().await.failed = 0;
-        } else if !cancel.is_cancelled() && !(open.connection.is_open() && open.connection.lives().await) {
+        } else if !cancel.is_cancelled() && !open.connection.lives().await {
             self.close(&open).await;
         }
         answer

@@ -56,7 +56,7 @@ pub struct CallFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFacts {
     pub name: String,
-    /// Its tools that the owner marked `read`; a server's own hints never count.
+    /// Tools of it that the owner marked `read`; a server's own hints never count.
     pub reading: Vec<String>,
 }
 

@@ -34,12 +34,12 @@ pub struct ServerShown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerStatus {
-    /// It is started when it is needed.
+    /// Started when it is needed.
     Idle,
     Connected,
-    /// It did not start, or ended.
+    /// Not started, or ended.
     Failed,
-    /// Its entry is wrong.
+    /// Without an entry that is right.
     Invalid,
     Removed,
 }
@@ -59,7 +59,7 @@ pub struct ServerTested {
     /// Name and version that it gives itself.
     pub server: String,
     pub tool_count: usize,
-    /// Its tools, in the order in which it tells them.
+    /// Tools in the order in which it tells them.
     pub tools: Vec<ServerToolShown>,
     /// Why further ones are none.
     pub refused: Vec<String>,

@@ -114,17 +114,18 @@ fn s15_a_tool_that_is_told_otherwise_is_switched_off_and_named_until_it_is_accep
 /// Starts a turn that waits for a server which never answers, and returns once the server is at it.
 fn waiting(world: &World) -> Child {
     script(world, &[json!({"tool_calls": [called("notes:hang", &json!({}))]}), json!({"text": "Done."})]);
-    let child =
-        piped(&mut world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Wait."]));
+    let mut command = world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Wait."]);
+    let child = piped(&mut command);
+    let is_at_it = || {
+        let is_held = File::open(world.path("project/held")).is_ok_and(|file| file.try_lock().is_err());
+        is_held && heeds_ctrl_c(&child)
+    };
     let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        let held = File::open(world.path("project/held")).is_ok_and(|file| file.try_lock().is_err());
-        if held && heeds_ctrl_c(&child) {
-            return child;
-        }
+    while !is_at_it() {
         assert!(Instant::now() < until, "the server is not at it");
         thread::yield_now();
     }
+    child
 }
 
 /// Waits until no server is at a call any more.
