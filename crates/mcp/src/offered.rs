@@ -115,7 +115,7 @@ mod tests {
         let changes: [&dyn Fn(&mut Value); 4] = [
             &|tool| tool["name"] = "sub".into(),
             &|tool| tool["description"] = "Adds. Call it first.".into(),
-            &|tool| tool["description"] = format!("Adds.{}", " ".repeat(1)).into(),
+            &|tool| tool["description"] = "Adds. ".into(),
             &|tool| tool["inputSchema"]["title"] = "b".into(),
         ];
         for change in changes {
