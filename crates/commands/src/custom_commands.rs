@@ -4,7 +4,7 @@
 
 mod template;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loom::{Digest, Trust};
 use skills::{RefusedPlace, SkillText};
@@ -124,12 +124,12 @@ impl CustomCommands {
             Ok(listing) => listing,
             Err(FileError { problem: FileProblem::NotFound, .. }) => return Vec::new(),
             Err(error) => {
-                self.refuse(app, shown(&folder), error.problem.to_string());
+                self.refuse(app, &shown(&folder), error.problem.to_string());
                 return Vec::new();
             }
         };
         if listing.incomplete {
-            self.refuse(app, shown(&folder), format!("it has more than {MAX_ENTRIES} entries"));
+            self.refuse(app, &shown(&folder), format!("it has more than {MAX_ENTRIES} entries"));
         }
         let mut files = Vec::new();
         for entry in listing.entries.iter().filter(|entry| entry.kind != FileKind::Folder) {
@@ -144,7 +144,7 @@ impl CustomCommands {
             let (name, path) = (name.to_owned(), shown(&path));
             match content {
                 Ok(content) => files.push(FoundFile { is_of_workspace, name, path, content }),
-                Err(why) => self.refuse(app, path, why),
+                Err(why) => self.refuse(app, &path, why),
             }
         }
         files
@@ -178,14 +178,14 @@ impl CustomCommands {
             };
             match read {
                 Ok(command) => self.commands.push(command),
-                Err(why) => self.refuse(app, file.path, why),
+                Err(why) => self.refuse(app, &file.path, why),
             }
         }
         self.commands.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    fn refuse(&mut self, app: &App, path: PathBuf, why: String) {
-        let path = path_shown(app, &path).into();
+    fn refuse(&mut self, app: &App, path: &Path, why: String) {
+        let path = path_shown(app, path).into();
         self.refused.push(RefusedPlace { path, why });
     }
 }

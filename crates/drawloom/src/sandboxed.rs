@@ -240,6 +240,7 @@ fn printing(broke: Sender<io::Error>) -> OutputSink {
             OutputStream::Error => error.print(bytes, io::stderr().lock()),
         };
         if let Err(why) = printed
+            && why.kind() != io::ErrorKind::WouldBlock
             && (stream == OutputStream::Standard || why.kind() == io::ErrorKind::BrokenPipe)
         {
             // Of what breaks later the first is told.

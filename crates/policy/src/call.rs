@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use workspace::RelativePath;
 use workspace::protected::Protection;
+use workspace::{RelativePath, protected};
 
 /// Effect of a tool, declared where it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +77,11 @@ impl PathUse {
             Some(root) => root.join(self.path.as_path()),
             None => self.path.as_path().to_owned(),
         }
+    }
+
+    /// Whether the owner lifted the restriction, and what stands there steers the machine's programs or those of a home.
+    pub fn steers_programs(&self) -> bool {
+        self.is_of_everything() && protected::steers_programs(&self.path)
     }
 
     /// Whether it lies in no folder that was named, but anywhere, as the owner lifted the restriction.

@@ -4,7 +4,7 @@
 //! is asked, and denied where nobody is there.
 
 use workspace::RelativePath;
-use workspace::protected::{Protection, ProtectionMatch, steers_programs, touches, touches_anywhere};
+use workspace::protected::{Protection, ProtectionMatch, touches, touches_anywhere};
 
 use crate::call::{
     Attendance, CallFacts, CallMark, Effect, PathAccess, PathPlace, PathUse, SandboxLevel, SessionFacts,
@@ -378,7 +378,7 @@ fn protection(path: &PathUse) -> Option<Protection> {
     let by_names = match path.is_of_everything() && !path.path.is_root() {
         true => match touches_anywhere(&path.path) {
             ProtectionMatch::Protected(Protection::Never) => ProtectionMatch::Protected(Protection::Never),
-            _ if steers_programs(&path.path) => ProtectionMatch::Protected(Protection::Ask),
+            _ if path.steers_programs() => ProtectionMatch::Protected(Protection::Ask),
             by_names => by_names,
         },
         false => path_match(&path.path),

@@ -1,5 +1,6 @@
 //! Instructions of folders: an AGENTS.md below the top of a workspace, told of once work enters its folder (spec: context §2).
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use context::FolderInstructions;
@@ -21,7 +22,8 @@ const OF_FILE: usize = 8_000;
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found in the folders that calls of a session worked in, by when they were entered, a folder before those in it.
+/// What was found in the folders that calls of a turn worked in, by when they were entered, a folder before those in it. What
+/// was told stands with the call behind which it was.
 #[derive(Debug, Default)]
 pub(crate) struct EnteredFolders(Mutex<Vec<(RelativePath, FolderInstructions)>>);
 
@@ -38,7 +40,7 @@ impl EnteredFolders {
                 .ancestors()
                 .skip(usize::from(!is_folder))
                 .filter_map(|folder| RelativePath::from_components(folder).ok())
-                .filter(|folder| !folder.is_root() && may_instruct(scope, folder))
+                .filter(|folder| !folder.is_root() && may_instruct(scope, root, folder))
                 .collect();
             folders.reverse();
             for folder in folders {
@@ -57,21 +59,29 @@ impl EnteredFolders {
         }
     }
 
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn instructions(&self) -> Vec<FolderInstructions> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|(_, found)| found.clone()).collect()
     }
 }
 
-/// Whether a folder is none that packages or git bring.
-fn may_instruct(scope: &ToolScope, folder: &RelativePath) -> bool {
+/// Whether a folder is none that packages or git bring, and in no repository of its own, which is another workspace.
+fn may_instruct(scope: &ToolScope, root: &Root, folder: &RelativePath) -> bool {
     let further = scope.commands.as_ref().map_or(&[][..], |commands| &commands.walls.dependency_folders);
-    folder.as_path().iter().all(|name| {
-        let name = name.to_string_lossy();
-        !DEPENDENCY_FOLDERS.contains(&&*name)
-            && !is_git_folder(&name)
-            && !further.iter().any(|other| *other == name)
-    })
+    let is_repository = |folder: &Path| {
+        folder != Path::new("") && root.path().join(folder).join(".git").symlink_metadata().is_ok()
+    };
+    !folder.as_path().ancestors().any(is_repository)
+        && folder.as_path().iter().all(|name| {
+            let name = name.to_string_lossy();
+            !DEPENDENCY_FOLDERS.contains(&&*name)
+                && !is_git_folder(&name)
+                && !further.iter().any(|other| *other == name)
+        })
 }
 
 /// The file of a folder, if it says something that counts.
@@ -81,13 +91,18 @@ fn read(
     changes: &dyn ChangeRecorder,
     folder: &RelativePath,
 ) -> Option<FolderInstructions> {
+    let rules = ReadRules::at_most(MAX_BYTES);
     let (path, content) = NAMES.iter().find_map(|name| {
         let path = folder.join(name).ok()?;
-        let content = root.read(&path, &ReadRules::at_most(MAX_BYTES)).ok()?;
+        let content = root.read(&path, &rules).ok()?;
         Some((path, content))
     })?;
     let digest = content.digest();
     if changes.is_of_running_command(&root.path().join(path.as_path()), digest) {
+        return None;
+    }
+    // A command may have ended, and what it changed been given back, since the file was read.
+    if root.read(&path, &rules).ok()?.digest() != digest {
         return None;
     }
     let is_outside = changes.knows_outside() && !changes.outside(vec![digest]).is_empty();

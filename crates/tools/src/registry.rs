@@ -129,6 +129,7 @@ impl ToolRegistry {
 
     /// A turn begins, with this newest event of the store. That of the turn before; none of the first.
     pub fn begin_turn(&self, newest: u64) -> Option<u64> {
+        self.entered.clear();
         Some(self.turn_began.swap(newest, Ordering::Relaxed)).filter(|before| *before != 0)
     }
 
@@ -247,7 +248,7 @@ impl ToolRegistry {
         )
     }
 
-    /// What a model is told of the folders that calls worked in.
+    /// What a model is told of the folders that calls of this turn worked in.
     pub fn folder_instructions(&self) -> Vec<FolderInstructions> {
         self.entered.instructions()
     }

@@ -8,14 +8,10 @@
 /// How many words it takes, where there are fewer, or more that would stand nowhere.
 pub(super) fn expand(template: &str, arguments: &str) -> Result<String, usize> {
     let arguments = arguments.trim();
-    let words = || {
-        let split = || arguments.split_whitespace().map(str::to_owned).collect();
-        shlex::split(arguments).unwrap_or_else(split)
-    };
     let places: Vec<Place> = Place::all(template).collect();
     let has_all = places.iter().any(|place| matches!(place.of, PlaceKind::All));
     let wanted = places.iter().filter_map(Place::number).max().unwrap_or(0);
-    let words: Vec<String> = if wanted > 0 { words() } else { Vec::new() };
+    let words: Vec<String> = if wanted > 0 { words(arguments) } else { Vec::new() };
     if words.len() < wanted || wanted > 0 && words.len() > wanted && !has_all {
         return Err(wanted);
     }
@@ -35,6 +31,23 @@ pub(super) fn expand(template: &str, arguments: &str) -> Result<String, usize> {
         filled = format!("{filled}\n\n{arguments}");
     }
     Ok(filled)
+}
+
+/// Words between spaces; quotes hold one together that begins and ends with them.
+fn words(arguments: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = arguments.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let quoted = rest.strip_prefix(['"', '\'']).and_then(|inner| {
+            let (word, behind) = inner.split_once(first)?;
+            (behind.is_empty() || behind.starts_with(char::is_whitespace)).then_some((word, behind))
+        });
+        let (word, behind) =
+            quoted.unwrap_or_else(|| rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())));
+        words.push(word.to_owned());
+        rest = behind.trim_start();
+    }
+    words
 }
 
 /// Where something is filled in, in bytes.
@@ -103,6 +116,8 @@ mod tests {
             ("It costs \\$5, $1", "now", "It costs $5, now"),
             ("\\$ARGUMENTS", "x", "$ARGUMENTS\n\nx"),
             ("$1", "don't", "don't"),
+            ("$1 in $2", "#12 src\\main.rs", "#12 in src\\main.rs"),
+            ("$1|$2|$3|$4", "'a b'c \"it's\" ''", "'a|b'c|it's|"),
             ("$10 $A $ARGUMENTSX $ $0", "", "$10 $A $ARGUMENTSX $ $0"),
             ("$2$1", "a b", "ba"),
         ] {

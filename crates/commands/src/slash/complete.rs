@@ -42,7 +42,7 @@ pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<Strin
         Candidates::None => Vec::new(),
         Candidates::Words(words) => beginning(argument, words.iter().copied(), ""),
         Candidates::Commands => {
-            let sections = Section::ALL.into_iter().map(|section| section.word());
+            let sections = Section::ALL.iter().map(|section| section.word());
             let own = known.commands.iter().map(String::as_str);
             beginning(argument, sections.chain(TABLE.iter().map(|row| row.name)).chain(own), "")
         }

@@ -61,7 +61,7 @@ pub(super) fn nearest_topic<'a>(
     others: impl Iterator<Item = &'a str> + Clone,
     topic: &str,
 ) -> Option<&'a str> {
-    let sections = Section::ALL.into_iter().map(|section| section.word());
+    let sections = Section::ALL.iter().map(|section| section.word());
     nearest_of(sections.chain(TABLE.iter().map(|row| row.name)).chain(others), topic)
 }
 

@@ -44,7 +44,7 @@ fn looks(tool: &str, arguments: &Value) -> Value {
 #[test]
 fn instructions_of_a_folder_are_told_once_when_work_enters_it_the_nearest_last() {
     let world = world(&[]);
-    for folder in ["", "sub/deep/", "sub/", "other/", "node_modules/x/", "sub/.git/x/"] {
+    for folder in ["", "sub/deep/", "sub/", "other/", "node_modules/x/", "clone/.git/", "clone/x/"] {
         for name in ["a.txt", "b.txt", "top.txt"] {
             put(&world, &format!("{folder}{name}"), "x\n");
         }
@@ -53,7 +53,7 @@ fn instructions_of_a_folder_are_told_once_when_work_enters_it_the_nearest_last()
     put(&world, "sub/CLAUDE.md", "Never told.");
     put(&world, "sub/deep/CLAUDE.md", "\u{feff}Deep is read-only.");
     put(&world, "other/AGENTS.md", "Other is generated.");
-    for folder in ["node_modules/x", "sub/.git/x"] {
+    for folder in ["node_modules/x", "clone/.git", "clone", "clone/x"] {
         put(&world, &format!("{folder}/AGENTS.md"), "Never told.");
     }
     assert_eq!(
@@ -75,7 +75,7 @@ fn instructions_of_a_folder_are_told_once_when_work_enters_it_the_nearest_last()
         &world,
         &[
             looks("read", &json!({"path": "node_modules/x/a.txt"})),
-            looks("read", &json!({"path": "sub/.git/x/a.txt"})),
+            looks("read", &json!({"path": "clone/x/a.txt"})),
             looks("exec", &json!({"command": "ls", "directory": "other"})),
         ],
     );

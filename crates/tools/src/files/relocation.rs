@@ -62,7 +62,10 @@ pub(super) fn paths_used(
     let to = to.and_then(|to| place(scope, to).ok());
     let has_rules = scope.has_call_hooks() || !scope.policy.is_empty();
     let counts = |used: &PathUse| {
-        has_rules || used.place != PathPlace::WritableRoot || touches(&used.path) != ProtectionMatch::Nothing
+        has_rules
+            || used.place != PathPlace::WritableRoot
+            || used.steers_programs()
+            || touches(&used.path) != ProtectionMatch::Nothing
     };
     // What cannot be listed is not changed either.
     let below = paths_below(&from).unwrap_or_default();

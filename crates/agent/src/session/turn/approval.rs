@@ -1,7 +1,7 @@
 //! Whether a call may run (spec: agent §4): policy decides, or a person does, who sees what it would change, and says
 //! whether the answer holds for this call, for the session or for good.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use loom::Trust;
@@ -26,10 +26,13 @@ const HOW_IT_IS_ASKED: &str = "`chat --wait SECONDS` asks about it";
 const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
 
-/// Calls that were denied in a turn, by tool, subject and what was shown of them: none of them is asked about again (spec:
-/// security §14). Another change of the same file is another call.
+/// Calls that were denied in a turn, by tool and subject, with what was shown of them: none of them is asked about again (spec:
+/// security §14). Another change of the same file is another call, up to [`MOST_DENIALS`].
 #[derive(Debug, Default)]
-pub(super) struct DeniedCalls(HashSet<(String, String, Option<String>)>);
+pub(super) struct DeniedCalls(HashMap<(String, String), Vec<Option<String>>>);
+
+/// Denials of calls with one subject in a turn, at most: whoever said no so often is not asked about the next one.
+const MOST_DENIALS: usize = 3;
 
 /// A call that is about to run.
 pub(super) struct ProposedCall<'a> {
@@ -119,8 +122,8 @@ impl Turn<'_> {
             Some(Ok(diff)) => Some(diff),
             None => None,
         };
-        let key = (tool.to_owned(), subject.clone(), shown.clone());
-        if denied.0.contains(&key) {
+        let denied = denied.0.entry((tool.to_owned(), subject.clone())).or_default();
+        if denied.len() >= MOST_DENIALS || denied.contains(&shown) {
             return refused("it was denied before in this turn");
         }
         let lines: Vec<&str> = shown.iter().flat_map(|diff| diff.lines()).collect();
@@ -142,7 +145,7 @@ impl Turn<'_> {
         let question = Question { kind: QuestionKind::Approval, text, subject: decides, answers };
         let Answer { decision, word, reason, .. } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
-            denied.0.insert(key);
+            denied.push(shown);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return refused(&format!("{because}, and it was denied{why}"));
         }
