@@ -124,7 +124,7 @@ fn what_is_not_seen_of_a_larger_repository_is_new_to_no_git_command() {
         &part,
         "git stash -u -q; git clean -fdxq ..; git checkout -q HEAD~1 -- ../part; git log --oneline",
     );
-    assert!(later.out.lines().count() == 3 && !later.err.contains("no repository"), "{later:?}");
+    assert!(later.out.lines().count() == 4 && !later.err.contains("no repository"), "{later:?}");
     git(&outer, &["reset", "-q", "--hard"]);
     for name in UNTRACKED.into_iter().chain(["other/.env"]) {
         assert_eq!(fs::read_to_string(outer.join(name)).unwrap(), "SECRETIVE\n", "{name}");
