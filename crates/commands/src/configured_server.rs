@@ -168,7 +168,10 @@ fn unpinned(command: &[String]) -> Option<String> {
     let program = Path::new(command.first()?).file_name()?.to_str()?;
     let package = command[1..].iter().find(|word| !word.starts_with('-'))?;
     let (version, form) = match program {
-        "npx" | "bunx" => (package[1..].rsplit_once('@').map(|(_, version)| version), "NAME@1.2.3"),
+        "npx" | "bunx" => (
+            package.strip_prefix('@').unwrap_or(package).rsplit_once('@').map(|(_, version)| version),
+            "NAME@1.2.3",
+        ),
         "uvx" => (
             package.split_once("==").or_else(|| package.split_once('@')).map(|(_, version)| version),
             "NAME==1.2.3",
@@ -235,6 +238,8 @@ mod tests {
             ("uvx", &["mcp-server-git"], &["uvx", "mcp-server-git"], true),
             ("uvx mcp-server-git==2026.8.31", &[], &["uvx", "mcp-server-git==2026.8.31"], false),
             ("node", &["server.js"], &["node", "server.js"], false),
+            ("npx", &[""], &["npx", ""], true),
+            ("npx", &["é@1.2.3"], &["npx", "é@1.2.3"], false),
             ("/opt/my server/run", &["--stdio"], &["/opt/my server/run", "--stdio"], false),
         ] {
             let entry = server(command, args).entry("x").unwrap();

@@ -21,8 +21,6 @@ const OF_WORKSPACE: &str = ".mcp.json";
 /// Bytes of it that are read, and names that are shown.
 const LONGEST_FILE: u64 = 256 << 10;
 const MOST_NAMES: usize = 50;
-/// Bytes of a schema that a question shows.
-const SHOWN_SCHEMA: usize = 4 << 10;
 
 /// `mcp`, but for what changes the configuration.
 ///
@@ -200,13 +198,10 @@ fn shown(app: &App, change: &ToolChange, accepted: &AcceptedTools, offered: &[Of
     let name = change.tool();
     let before = accepted.of_name(name);
     let of_tool = |label: &str, tool: &OfferedTool| {
-        let schema = tool.schema.to_string();
-        let cut = text::grapheme::floor(&schema, SHOWN_SCHEMA.min(schema.len()));
-        let more = if cut < schema.len() { " […]" } else { "" };
         let line = |text: &str| explicit(&one_line(&masked(app, text))).into_owned();
         [
             format!("{label}{}: {}", tool.name, line(&tool.description)),
-            format!("  arguments: {}{more}", line(&schema[..cut])),
+            format!("  arguments: {}", line(&tool.schema.to_string())),
         ]
     };
     let now = offered.iter().find(|tool| tool.name == name);

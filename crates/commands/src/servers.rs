@@ -165,7 +165,8 @@ impl Launch {
             if root.access == RootAccess::ReadWrite {
                 walls.git_folders.extend(git_folders_serving(&path));
             }
-            if number == 0 {
+            // Without walls it would load what a workspace has for it.
+            if number == 0 && self.entry.is_walled {
                 directory.clone_from(&path);
             }
             walls.roots.push(WallRoot { path, access: root.access });

@@ -22,7 +22,7 @@ const OF_FILE: usize = 8_000;
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found in the folders that calls of a turn worked in, by when they were entered, a folder before those in it. What
+/// What was found in the folders that calls of a turn worked in, a folder before those in it. What
 /// was told stands with the call behind which it was.
 #[derive(Debug, Default)]
 pub(crate) struct EnteredFolders(Mutex<Vec<(RelativePath, FolderInstructions)>>);
@@ -65,7 +65,10 @@ impl EnteredFolders {
 
     pub(crate) fn instructions(&self) -> Vec<FolderInstructions> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().map(|(_, found)| found.clone()).collect()
+        let mut found: Vec<_> = all.iter().collect();
+        // Calls of an answer may run beside each other.
+        found.sort_by(|(one, _), (other, _)| one.as_path().cmp(other.as_path()));
+        found.into_iter().map(|(_, found)| found.clone()).collect()
     }
 }
 

@@ -22,13 +22,15 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
     let mut last: Option<Arc<TurnConfig>> = None;
     let mut upkeep = Upkeep::default();
     let take = |input: Input| {
-        if matches!(&input, Input::Operation(SessionOperation::Stop | SessionOperation::Close)) {
-            handle.subagents.stop_all();
-        }
+        let stops = matches!(&input, Input::Operation(SessionOperation::Stop | SessionOperation::Close));
         if let Input::Subagent(ended) = &input {
             handle.subagents.remove(ended);
         }
         inbox.take(input, log, runtime);
+        // Behind the turn, which may be beginning one.
+        if stops {
+            handle.subagents.stop_all();
+        }
     };
     while !inbox.is_closing() {
         let Some(input) = upkeep.beside(inputs.recv()).await else { break };

@@ -17,7 +17,7 @@ use super::scratch::Scratch;
 use super::scripted::Scripted;
 
 /// Tools of the agent that has many: so many of the owner's own stand beside the others.
-const OWN_TOOLS: usize = 43;
+const OWN_TOOLS: usize = 40;
 /// The window of a model of today, in tokens.
 const WINDOW: u32 = 128_000;
 /// Turns of a session whose requests are compared, where as many calls are asked for.

@@ -119,6 +119,10 @@ impl SubagentDesk {
         });
         let slots = self.handle.subagents.0.slots.get_or_init(|| Arc::new(Semaphore::new(bounds.at_once)));
         self.handle.subagents.add(Arc::clone(&running));
+        // Stopped while it was begun.
+        if place.cancel.is_cancelled() {
+            running.stop.cancel();
+        }
         let mut runtime = self.runtime.clone();
         (runtime.turn_bounds.model_calls, runtime.turn_bounds.tokens) = (bounds.model_calls, self.tokens);
         let events = Arc::clone(&self.events);
@@ -184,9 +188,14 @@ impl SubagentDesk {
         let all = all.map_err(|error| format!("they could not be read: {error}"))?;
         let Some(id) = id else {
             let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
-            // Labels are words of the agent's own.
             let told = if lines.is_empty() { "you have no subagents".to_owned() } else { lines.join("\n") };
-            return Ok((told, Trust::Agent));
+            // A label is as far believed as whatever named it was.
+            let mut trust = Trust::Agent;
+            for one in &all {
+                let sent = self.runtime.read(&Principal::Owner, one.tree, said_last).await;
+                trust = trust.min(sent.map_or(Trust::Outside, |(_, trust)| trust));
+            }
+            return Ok((told, trust));
         };
         let one = all.into_iter().find(|one| one.name == id);
         let one = one.ok_or_else(|| format!("there is no subagent {id}"))?;
