@@ -83,6 +83,7 @@ mod tests {
                 "/set",
                 "/search",
                 "/skills",
+                "/subagents",
                 "/stop"
             ]
         );

@@ -160,6 +160,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/export", Admin),
         ("/doctor", Read),
         ("/tools", Read),
+        ("/skills", Read),
+        ("/subagents", Read),
         ("/mcp", Read),
         ("/policy", Admin),
         ("/trust n", Admin),

@@ -27,9 +27,7 @@ fn told(world: &World, calls: &[Value]) -> Vec<String> {
     let body: String = segments.filter_map(|segment| segment["text"].as_str()).collect();
     let mut told = Vec::new();
     let mut rest = body.as_str();
-    while let Some(at) =
-        rest.find("[Instructions for work in").or_else(|| rest.find("[three/AGENTS.md holds"))
-    {
+    while let Some(at) = rest.find("[Instructions for work in").or_else(|| rest.find("/AGENTS.md holds")) {
         let end = rest[at..].find("\\n\\n").into_iter().chain(rest[at..].find('"')).min().unwrap();
         told.push(rest[at..at + end].to_owned());
         rest = &rest[at + end..];
@@ -88,7 +86,7 @@ fn instructions_of_a_folder_are_told_once_when_work_enters_it_the_nearest_last()
 
 #[test]
 fn long_instructions_are_cut_and_what_has_no_room_is_named() {
-    let names = ["one", "two", "three"];
+    let names = ["a", "b", "c"];
     let reads = names.map(|name| json!({"name": "read", "arguments": {"path": format!("{name}/a")}}));
     for (sizes, shown) in
         [([50_000, 7_500, 10], [8_000, 7_500, 10]), ([7_900, 7_900, 7_900], [7_900, 7_900, 0])]
