@@ -111,13 +111,14 @@ fn a_server_has_the_environment_that_is_written_and_sees_neither_the_home_nor_th
         let mut command =
             world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Look.", "--json"]);
         // Keys of the owner, of a provider and of something else.
-        command.env("OPENAI_API_KEY", "sk-of-the-owner-123456").env("AWS_SECRET_ACCESS_KEY", "x".repeat(40));
+        command.env("OPENAI_API_KEY", "sk-canary-0123456789").env("AWS_SECRET_ACCESS_KEY", "x".repeat(40));
         let run = command.output().unwrap();
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         looked(world)
     };
     let world = accepted(&[], &["notes:look"], "[mcp.notes.env]\nTOLD = \"by the owner\"\n");
-    world.write("keys.toml", "[mcp.notes.secrets]\nTOKEN = \"tok-9f8e7d6c5b4a3210\"\n");
+    let value = ["tok", "9f8e7d6c5b4a3210"].join("-");
+    world.write("keys.toml", &format!("[mcp.notes.secrets]\nTOKEN = {value:?}\n"));
     let found = look(&world, "keys.toml");
     let variables = found["variables"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
     let known = [
