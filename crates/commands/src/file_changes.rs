@@ -85,6 +85,8 @@ async fn not_kept(app: &App, asker: &Asker, state: FileState) -> Result<Option<S
 
 /// Lines of differences that are shown before a question.
 const SHOWN_LINES: usize = 400;
+/// Paths of which it is said before they are brought back.
+const MANY: usize = 1_000;
 
 /// Changes of tools that stand in a tree, the oldest first.
 async fn standing(app: &App, asker: &Asker, tree: TreeId) -> Result<Vec<FileChange>, CommandError> {
@@ -315,6 +317,9 @@ async fn bring_back(
 ) -> Result<(), CommandError> {
     let (disk, runtime) = (disk(app)?, app.runtime.clone());
     let tasks = tokio::runtime::Handle::current();
+    if paths.len() >= MANY {
+        app.frontend.note(&format!("bringing back {} paths: what stands there is kept first", paths.len()));
+    }
     let paths = keep(app, asker, tree, paths, done).await?;
     let kept: BTreeMap<_, _> =
         paths.iter().map(|(path, _, kept)| ((path.root.clone(), path.path.clone()), *kept)).collect();

@@ -1,5 +1,6 @@
 //! What tools changed in files, as rows. Paths are bytes: not every one is text.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
@@ -111,20 +112,69 @@ pub(crate) fn take_back(
     changes: &[FileChangeId],
 ) -> Result<(), StoreError> {
     let tree = find_mut(db, who, tree)?;
+    let given = files_by_standing(db, tree.key, "taken_back = ?3", GIVING_BACK)?;
     for change in changes {
-        let key = key_of(db, tree, change.call)?;
-        let sql = "UPDATE file_changes SET taken_back = COALESCE((SELECT MAX(back.at) FROM file_changes back
-                 WHERE back.node BETWEEN ?1 AND ?2 AND back.root = file_changes.root
-                 AND back.path = file_changes.path AND back.taken_back = ?3
-                 AND (back.node, back.call, back.n) > (?4, ?5, ?6)), ?7)
-             WHERE node = ?4 AND call = ?5 AND n = ?6";
-        let (first, last) = (tree.key.first(), tree.key.last());
-        let (call, n) = (change.call.number, change.number);
-        if db.run(sql, params![first, last, GIVING_BACK, key, call, n, TAKEN_BACK])? == 0 {
-            return Err(StoreError::NotFound("change of a file"));
-        }
+        let place = (key_of(db, tree, change.call)?, change.call.number, change.number);
+        let file = file_of(db, place, None)?.ok_or(StoreError::NotFound("change of a file"))?;
+        let later = given.get(&file.path).into_iter().flatten().filter(|back| back.place > place);
+        let at = later.map(|back| back.at).max().unwrap_or(TAKEN_BACK);
+        set_standing(db, place, at)?;
     }
     Ok(())
+}
+
+/// Key of the answer, number of the call, and number of a change in that.
+type ChangePlace = (i64, u32, u32);
+
+/// A change of a file, as far as its standing needs it.
+struct ChangedFile {
+    place: ChangePlace,
+    /// The root and the path below it, as bytes.
+    path: (Vec<u8>, Vec<u8>),
+    at: i64,
+    standing: i64,
+}
+
+const CHANGED_FILE: &str = "SELECT node, call, n, root, path, at, taken_back FROM file_changes";
+
+fn changed_file(row: &Row<'_>) -> Result<ChangedFile, StoreError> {
+    Ok(ChangedFile {
+        place: (get(row, 0)?, number(row, 1)?, number(row, 2)?),
+        path: (get(row, 3)?, get(row, 4)?),
+        at: get(row, 5)?,
+        standing: get(row, 6)?,
+    })
+}
+
+/// A change at its place, if it is there; with a standing only one that has it.
+fn file_of(
+    db: &Db<'_>,
+    (node, call, n): ChangePlace,
+    standing: Option<i64>,
+) -> Result<Option<ChangedFile>, StoreError> {
+    let sql = format!("{CHANGED_FILE} WHERE node = ?1 AND call = ?2 AND n = ?3");
+    let found = db.one(&sql, params![node, call, n], changed_file)?;
+    Ok(found.filter(|found| standing.is_none_or(|standing| found.standing == standing)))
+}
+
+/// The changes of a tree by their paths whose standing meets a condition on `?3`: read once, as there may be many.
+fn files_by_standing(
+    db: &Db<'_>,
+    tree: TreeKey,
+    condition: &str,
+    standing: i64,
+) -> Result<HashMap<(Vec<u8>, Vec<u8>), Vec<ChangedFile>>, StoreError> {
+    let sql = format!("{CHANGED_FILE} WHERE node BETWEEN ?1 AND ?2 AND {condition}");
+    let mut by_path: HashMap<_, Vec<_>> = HashMap::new();
+    for file in db.all(&sql, params![tree.first(), tree.last(), standing], changed_file)? {
+        by_path.entry(file.path.clone()).or_default().push(file);
+    }
+    Ok(by_path)
+}
+
+fn set_standing(db: &Db<'_>, (node, call, n): ChangePlace, standing: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE file_changes SET taken_back = ?4 WHERE node = ?1 AND call = ?2 AND n = ?3";
+    db.run(sql, params![node, call, n, standing]).map(drop)
 }
 
 /// As [`crate::Store::leave_file_changes`].
@@ -136,10 +186,10 @@ pub(crate) fn leave(
 ) -> Result<(), StoreError> {
     let tree = find_mut(db, who, tree)?;
     for change in changes {
-        let (key, call, n) = (key_of(db, tree, change.call)?, change.call.number, change.number);
-        let sql = "UPDATE file_changes SET taken_back = ?5
-             WHERE node = ?1 AND call = ?2 AND n = ?3 AND taken_back = ?4";
-        db.run(sql, params![key, call, n, MADE, LEFT])?;
+        let place = (key_of(db, tree, change.call)?, change.call.number, change.number);
+        if file_of(db, place, Some(MADE))?.is_some() {
+            set_standing(db, place, LEFT)?;
+        }
     }
     Ok(())
 }
@@ -219,18 +269,14 @@ pub(crate) fn redo(
     changes: &[FileChangeId],
 ) -> Result<(), StoreError> {
     let (tree, now) = (find_mut(db, who, tree)?, db.now()?);
+    let taken = files_by_standing(db, tree.key, "taken_back > ?3", LEFT)?;
     for change in changes {
-        let (key, call, n) = (key_of(db, tree, change.call)?, change.call.number, change.number);
-        let sql = "UPDATE file_changes SET taken_back = ?6 WHERE node BETWEEN ?4 AND ?5 AND EXISTS (
-                 SELECT 1 FROM file_changes back WHERE back.node = ?1 AND back.call = ?2 AND back.n = ?3
-                 AND back.root = file_changes.root AND back.path = file_changes.path
-                 AND back.at = file_changes.taken_back)";
-        db.run(sql, params![key, call, n, tree.key.first(), tree.key.last(), MADE])?;
-        let sql = "UPDATE file_changes SET taken_back = ?4
-             WHERE node = ?1 AND call = ?2 AND n = ?3 AND taken_back = ?5";
-        if db.run(sql, params![key, call, n, -now.0, GIVING_BACK])? == 0 {
-            return Err(StoreError::NotFound("giving-back of a file"));
-        }
+        let place = (key_of(db, tree, change.call)?, change.call.number, change.number);
+        let back = file_of(db, place, Some(GIVING_BACK))?;
+        let back = back.ok_or(StoreError::NotFound("giving-back of a file"))?;
+        let of_it = taken.get(&back.path).into_iter().flatten().filter(|file| file.standing == back.at);
+        of_it.map(|file| file.place).try_for_each(|file| set_standing(db, file, MADE))?;
+        set_standing(db, place, -now.0)?;
     }
     Ok(())
 }
