@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ use commands::shell::quoted;
 use commands::walls::CommandRoots;
 use commands::{CommandError, CommandOutcome};
 use model::Clock;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use sandbox::{
     CommandLine, Ending, Level, LevelReport, Notice, Outcome, OutputSink, OutputStream, Run, Sandbox,
     SandboxError, Session,
@@ -236,17 +238,38 @@ fn printing(broke: Sender<io::Error>) -> OutputSink {
     let mut error = Shown::new(io::stderr().is_terminal());
     Box::new(move |stream, bytes| {
         let printed = match stream {
-            OutputStream::Standard => standard.print(bytes, io::stdout().lock()),
-            OutputStream::Error => error.print(bytes, io::stderr().lock()),
+            OutputStream::Standard => standard.print(bytes, Waiting(io::stdout().as_fd())),
+            OutputStream::Error => error.print(bytes, Waiting(io::stderr().as_fd())),
         };
         if let Err(why) = printed
-            && why.kind() != io::ErrorKind::WouldBlock
             && (stream == OutputStream::Standard || why.kind() == io::ErrorKind::BrokenPipe)
         {
             // Of what breaks later the first is told.
             let _ = broke.try_send(why);
         }
     })
+}
+
+/// Writes all to a descriptor, also where whoever opened it said that writes do not wait.
+struct Waiting<'f>(BorrowedFd<'f>);
+
+impl io::Write for Waiting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match rustix::io::write(self.0, bytes) {
+                Err(Errno::AGAIN) => {
+                    let mut fds = [PollFd::from_borrowed_fd(self.0, PollFlags::OUT)];
+                    rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
+                }
+                Err(Errno::INTR) => {}
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 struct Shown {

@@ -228,6 +228,38 @@ fn a_command_that_nobody_reads_any_more_is_ended() {
     }
 }
 
+/// Whoever made the pipe may have said that writes to it do not wait, and errors may have nowhere to go.
+#[test]
+fn a_reader_that_is_slow_gets_all_and_errors_that_nobody_can_keep_end_nothing() {
+    let world = World::new();
+    let project = world.path("project");
+    fs::create_dir(&project).unwrap();
+    let mut command = world.command(&[
+        "--workspace",
+        &text(&project),
+        "sandbox",
+        "--",
+        "sh",
+        "-c",
+        "echo lost >&2; head -c 1000000 /dev/zero; echo more >&2",
+    ]);
+    let (mut out, end) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&end, true).unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    command.stdin(std::process::Stdio::null()).stdout(end).stderr(full);
+    let mut child = command.spawn().unwrap();
+    // The end of the pipe that this process has goes with what it started.
+    drop(command);
+    let mut first = [0; 1];
+    out.read_exact(&mut first).unwrap();
+    crate::running_commands::wait_until("the pipe is not full", || {
+        rustix::io::ioctl_fionread(&out).unwrap() >= 32 << 10
+    });
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    assert_eq!((child.wait().unwrap().code(), 1 + rest.len()), (Some(0), 1_000_000));
+}
+
 #[test]
 fn a_pipe_goes_into_the_command_and_what_it_changes_is_told_in_json() {
     let world = world();
