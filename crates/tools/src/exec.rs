@@ -296,9 +296,8 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
             Ok(call.tell(&CommandReport { network: opened.told(), ..report }))
         }
         Err(why) => {
-            let changed = changed.told_changes();
-            call.brief.borrow_mut().extend(changed.iter().flat_map(|changed| report::brief_files(changed)));
-            Err(changed.map_or(why.clone(), |changed| format!("{why}\n{changed}")))
+            call.brief.borrow_mut().extend(changed.brief());
+            Err(changed.told_changes().map_or(why.clone(), |changed| format!("{why}\n{changed}")))
         }
     }
 }

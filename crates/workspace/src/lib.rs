@@ -68,4 +68,4 @@ pub use root::{
     ReadRules, Root, RootAccess, RootStamp, StampedListing,
 };
 pub use small_file::{replace_small_file, replace_small_file_durably};
-pub use touched_folder::{lies_in_never, never_touched};
+pub use touched_folder::{is_git_repository, lies_in_never, never_touched};

@@ -23,6 +23,12 @@ pub fn lies_in_never(path: &Path) -> bool {
         || path.ancestors().skip(1).any(|folder| shape_of(folder) != GitShape::Other)
 }
 
+/// Whether git finds a repository at a folder: its `.git` is a git folder, or a file or link that names one.
+pub fn is_git_repository(folder: &Path) -> bool {
+    let git = folder.join(".git");
+    git.symlink_metadata().is_ok_and(|found| !found.is_dir() || shape_of(&git) == GitShape::Complete)
+}
+
 fn shape_of(folder: &Path) -> GitShape {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     let has_file = |name: &str| folder.join(name).symlink_metadata().is_ok_and(|found| !found.is_dir());

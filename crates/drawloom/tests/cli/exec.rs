@@ -101,6 +101,36 @@ fn what_a_command_did_to_files_is_shown_and_given_back_byte_for_byte() {
     assert_eq!(listed(&project), before);
 }
 
+/// What lies in `.git` is not recorded: that a repository went is said, and not that a command of git changed it.
+#[test]
+fn a_repository_that_a_command_removes_is_named() {
+    if lacks(&["git"]) {
+        return;
+    }
+    let lost = "git finds no repository in";
+    let repository = |world: &World| {
+        let project = world.path("project");
+        crate::everyday::git(&project, &["init", "-q"]);
+    };
+    for command in ["rm -rf .git", "mv .git/refs .git/other"] {
+        let (world, told) = ran(command, repository);
+        assert!(told.contains(lost) && told.contains("cannot be given back"), "{command}: {told}");
+        let shown = say(&world, "/retry");
+        assert!(!shown.err.contains(lost), "it was none before: {shown:?}");
+    }
+    let (_, told) = ran("git checkout -q -b other && git add -A && git gc -q", repository);
+    assert!(!told.contains(lost), "the control: {told}");
+}
+
+/// However many a command changed: a person is told how many.
+#[test]
+fn the_files_that_a_person_is_not_shown_are_counted() {
+    let line = "for i in $(seq 100); do echo $i > f$i; done";
+    let world = world(&[calls(&json!([exec(line)])), json!({"text": "Done."})]);
+    let run = say(&world, "Do it.");
+    assert!(run.err.contains("[more files: 92; /diff shows them]"), "{run:?}");
+}
+
 #[test]
 fn what_a_person_changed_since_is_left() {
     let (world, _) = ran("echo agent > a; echo agent > b", |_| {});

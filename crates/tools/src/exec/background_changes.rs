@@ -18,7 +18,6 @@ use super::changed_files::{
     ChangedFiles, OtherChanges, RecordedRoot, RootStates, SignFiles, holds_outside, outside_of, record_now,
     recording_from, write_down,
 };
-use super::report::brief_files;
 use crate::changes::{BytesOrigin, ChangeRecorder};
 use crate::checkpoint::{Checkpoint, CheckpointError, RootRecords};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
@@ -263,8 +262,9 @@ pub(crate) fn beside_commands(
     let told: Vec<String> = changed.iter().filter_map(ChangedFiles::told_changes).collect();
     if !told.is_empty() {
         let told = told.join("\n");
-        let told = call.scope.masker.mask_entering(&told).text;
-        output.brief.extend(brief_files(&told));
+        let masked = |text: &str| call.scope.masker.mask_entering(text).text.into_owned();
+        output.brief.extend(changed.iter().flat_map(ChangedFiles::brief).map(|line| masked(&line)));
+        let told = masked(&told);
         output.add_beside(&format!("[files changed in the background]\n{told}"));
     }
     output

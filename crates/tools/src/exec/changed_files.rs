@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::Digest;
 use model::Cancel;
 use workspace::protected::is_held;
-use workspace::{Root, RootAccess};
+use workspace::{Root, RootAccess, is_git_repository};
 
 use crate::changes::{
     BytesOrigin, ChangeRecorder, FileContent, OwnPaths, PlannedChange, line_name, lines_between,
@@ -24,6 +24,8 @@ const BATCH_BYTES: u64 = 16 << 20;
 const BATCH_PATHS: usize = 512;
 /// Changed paths that are told one by one.
 const SHOWN: usize = 40;
+/// Of those, the ones that a person reads while a turn goes on; and how many notes.
+const BRIEF: usize = 8;
 /// Files from outside that are named.
 const NAMED: usize = 5;
 /// Bytes of a file whose lines are compared.
@@ -65,6 +67,13 @@ impl ChangedFiles {
         let lines: Vec<&str> =
             self.lines.iter().chain(&more).chain(&self.notes).map(String::as_str).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// What a person reads of it: the first paths, how many more there are, and what cannot be given back.
+    pub(crate) fn brief(&self) -> impl Iterator<Item = String> + '_ {
+        let more = self.more + self.lines.len().saturating_sub(BRIEF);
+        let more = (more > 0).then(|| format!("[more files: {more}; /diff shows them]"));
+        self.lines.iter().take(BRIEF).cloned().chain(more).chain(self.notes.iter().take(BRIEF).cloned())
     }
 }
 
@@ -111,14 +120,18 @@ pub(super) fn recording_from<T>(
         }
     }
     begins(&before);
+    let mut repositories: Vec<&Path> = before.iter().map(|(of, _)| of.root.path()).collect();
+    repositories.retain(|root| is_git_repository(root));
     let ran = run(before.iter().map(|(of, _)| of.checkpoints.begin(&name, is_outside)).collect());
     // Others may have brought one meanwhile.
     let read_only = roots.iter().filter(|of| of.root.access() == RootAccess::ReadOnly);
     let is_outside =
         read_only.fold(is_outside, |is, of| is || holds_outside(*of, recorder, &Cancel::never()));
     let others = OtherChanges { own: &OwnPaths::new(), touches };
-    let (changed, after) =
+    let (mut changed, after) =
         write_down(&before, record_now, (is_outside, BytesOrigin::Call), (recorder, others));
+    repositories.retain(|root| !is_git_repository(root));
+    changed.notes.extend(repositories.into_iter().map(lost_repository));
     // What is left is written down once the call is found without a result.
     let is_written =
         |(of, _): &&RecordedRoot<'_>| !changed.unwritten.iter().any(|root| root == of.root.path());
@@ -127,6 +140,14 @@ pub(super) fn recording_from<T>(
         recorder.leave(&changed.notes.join("; "));
     }
     Ok((ran, changed, after))
+}
+
+/// Says that git finds no repository where it found one.
+fn lost_repository(root: &Path) -> String {
+    let root = line_name(&root.display().to_string());
+    format!(
+        "git finds no repository in {root} any more: what went of its .git is not recorded and cannot be given back"
+    )
 }
 
 /// A file or link that something changed.

@@ -16,7 +16,7 @@ use crate::tool::ToolScope;
 /// Characters of each output stream that are told.
 pub(crate) const SHOWN: usize = 20_000;
 
-/// Last lines of what a failed command printed that a person reads; lines of its notes; files that it changed.
+/// Last lines of what a failed command printed that a person reads; lines of its notes.
 const LAST: usize = 8;
 /// Last lines of what another command printed.
 const LAST_OF_GOOD: usize = 3;
@@ -24,8 +24,8 @@ const LAST_OF_GOOD: usize = 3;
 /// What is told of a command.
 pub(crate) struct CommandReport<'a> {
     pub(crate) outcome: &'a Outcome,
-    /// Which files it changed, a line each.
-    pub(crate) files: Option<String>,
+    /// Which files it changed.
+    pub(crate) files: Option<&'a ChangedFiles>,
     /// What there is to know besides.
     pub(crate) notes: Vec<String>,
     /// What became of its network, below a heading.
@@ -39,7 +39,7 @@ impl<'a> CommandReport<'a> {
         scope: &ToolScope,
         (outcome, ran): (&'a Outcome, Option<(&Path, &str)>),
         level: &LevelReport,
-        changed: Option<&ChangedFiles>,
+        files: Option<&'a ChangedFiles>,
     ) -> Self {
         // A command that succeeded may print what others said.
         let standard =
@@ -47,7 +47,6 @@ impl<'a> CommandReport<'a> {
         let printed = [standard, outcome.error.text()];
         let held = ran.and_then(|ran| held::note(&scope.roots, ran, &printed));
         let notes = [notes(outcome, level), missed_by_git(&scope.roots, outcome), held];
-        let files = changed.and_then(ChangedFiles::told_changes);
         Self { outcome, files, notes: notes.into_iter().flatten().collect(), network: None }
     }
 
@@ -77,9 +76,9 @@ impl<'a> CommandReport<'a> {
 
     /// What is told behind what it printed, each part below a heading.
     pub(crate) fn besides(&self) -> impl Iterator<Item = String> + '_ {
-        let files = self.files.iter().map(|files| format!("[files]\n{files}"));
+        let files = self.files.and_then(ChangedFiles::told_changes).map(|files| format!("[files]\n{files}"));
         let notes = (!self.notes.is_empty()).then(|| format!("[notes]\n{}", self.notes.join("\n")));
-        files.chain(notes).chain(self.network.clone())
+        files.into_iter().chain(notes).chain(self.network.clone())
     }
 
     /// What a person reads of it while its turn goes on: the last lines that it printed, the files that it changed, and what
@@ -98,16 +97,9 @@ impl<'a> CommandReport<'a> {
     pub(crate) fn brief_besides(&self) -> Vec<String> {
         let notes = self.notes.iter().flat_map(|notes| notes.lines()).take(LAST);
         let network = self.network.iter().flat_map(|network| network.lines().skip(1)).take(LAST);
-        let files = self.files.iter().flat_map(|files| brief_files(files));
+        let files = self.files.into_iter().flat_map(ChangedFiles::brief);
         files.chain(notes.chain(network).map(str::to_owned)).collect()
     }
-}
-
-/// The first of the lines that tell which files were changed, and how many more there are.
-pub(crate) fn brief_files(files: &str) -> impl Iterator<Item = String> + '_ {
-    let more = files.lines().count().saturating_sub(LAST);
-    let more = (more > 0).then(|| format!("[more files: {more}; /diff shows them]"));
-    files.lines().take(LAST).map(str::to_owned).chain(more)
 }
 
 /// What there is to know besides, a line each; nothing where all is as it should be.
