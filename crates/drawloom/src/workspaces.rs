@@ -249,6 +249,7 @@ impl TrustPrompt<'_> {
         if reason != UntrustedReason::NeverAsked {
             lines.push(format!("You are asked because {reason}."));
         }
+        lines.push("A no leaves all of it out; tools work in the folder with either answer.".to_owned());
         lines.push(KEPT.to_owned());
         match self.person.answer(&lines, "Load it?") {
             Some(true) => TrustReply::Now(TrustAnswer::Trust),

@@ -7,6 +7,7 @@ use std::path::Path;
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
 use commands::workspaces::InspectedFolder;
+use rustix::fs::Access;
 use store::home::{
     DATABASE, FileSystems, HostFileSystems, STORE_ID, Scratch, Space, SpaceLimits, known_names,
     refuse_odd_store, store_log, stray_log,
@@ -78,6 +79,15 @@ fn modes(home: &Path) -> Check {
         if !metadata.is_symlink() && metadata.mode() & 0o077 != 0 {
             open.push(path.display().to_string());
         }
+    }
+    if rustix::fs::access(home, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let why = format!("{} cannot be written", home.display());
+        return check(
+            "home",
+            State::Fail,
+            why,
+            "`chmod u+rwx` lets you write it, or choose another with --home",
+        );
     }
     if open.is_empty() {
         return ok("home", format!("{}, yours alone", home.display()));

@@ -21,7 +21,7 @@ fn world(called: impl Fn(&World, &str) -> Value) -> World {
     let world = exec_world(&[]);
     let tools = r#"["exec", "process", "read", "write"]"#;
     let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
-    let all = r#"["exec", "read", "write", "grep", "move", "delete"]"#;
+    let all = r#"["exec", "read", "write", "grep", "move", "copy", "delete"]"#;
     world.write("config.toml", &config.replace(tools, all));
     fs::create_dir_all(world.path("beside")).unwrap();
     fs::write(world.path("beside/note.txt"), "beside\n").unwrap();
@@ -120,6 +120,29 @@ fn what_runs_or_steers_programs_is_asked_about_in_each_folder() {
     for name in ["AGENTS.md", "MEMORY.md", ".bashrc", ".ssh", ".config"] {
         assert!(!world.path("beside").join(name).exists(), "{name}");
     }
+}
+
+/// Keys that come with a folder are written as by name.
+#[test]
+fn a_folder_that_holds_what_steers_programs_is_asked_about_before_it_moves() {
+    let world = world(|world, beside| {
+        fs::create_dir_all(world.path("beside/keys/.ssh")).unwrap();
+        fs::write(world.path("beside/keys/.ssh/authorized_keys"), "key\n").unwrap();
+        fs::create_dir_all(world.path("beside/plain/sub")).unwrap();
+        fs::write(world.path("beside/plain/sub/note.txt"), "note\n").unwrap();
+        let moved = |from: &str, to: &str| {
+            tool("move", &json!({"from": format!("{beside}/{from}"), "to": format!("{beside}/{to}")}))
+        };
+        let copied = json!({"from": format!("{beside}/keys"), "to": format!("{beside}/copied")});
+        json!([moved("keys", "moved"), tool("copy", &copied), moved("plain", "other")])
+    });
+    let run = unrestricted(&world, "Do it.");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let said = results(&world);
+    assert!(said.len() == 3 && said[..2].iter().all(|said| said.contains("not run")), "{said:?}");
+    let there = |path: &str| world.path("beside").join(path).exists();
+    assert!(there("keys/.ssh/authorized_keys") && !there("moved") && !there("copied"), "{said:?}");
+    assert!(there("other/sub/note.txt"), "the control: {said:?}");
 }
 
 #[test]

@@ -150,6 +150,28 @@ fn another_change_of_a_file_is_asked_about_after_a_no_and_the_same_one_is_not() 
     assert_eq!(fs::read_to_string(world.path("project/docs/a.md")).unwrap(), "polite\n");
 }
 
+/// A model does not wear its owner out with ever other changes of one file.
+#[test]
+fn after_three_denials_no_further_change_of_a_file_is_asked_about() {
+    let world = world();
+    let (child, _) = asked(&world, &["1\n", "2\n", "3\n", "4\n"].map(|text| write("docs/a.md", text)));
+    for _ in 0..3 {
+        crate::running_commands::wait_until("a change is not asked about", || {
+            let (_, found) = world.json(&["approvals", "list"]);
+            let next = found["approvals"].as_array().and_then(|all| all.first()).cloned();
+            next.is_some_and(|next| {
+                let id = next["short_id"].as_str().unwrap();
+                world.run(&["deny", id, "--reason", "not this"]).code == Some(0)
+            })
+        });
+    }
+    // A fourth question would wait for its answer.
+    let denied = ended(child)["denied"].clone();
+    let whys: Vec<&str> = denied.as_array().unwrap().iter().map(|one| one["why"].as_str().unwrap()).collect();
+    assert!(whys.len() == 4 && whys[..3].iter().all(|why| why.contains("not this")), "{denied}");
+    assert!(whys[3].contains("denied before in this turn"), "{denied}");
+}
+
 #[test]
 fn an_answer_for_once_and_one_about_a_protected_file_hold_for_nothing_else() {
     let world = world();
