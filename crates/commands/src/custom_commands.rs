@@ -162,11 +162,12 @@ impl CustomCommands {
         let texts: Vec<SkillText<'_>> =
             files.iter().zip(&digests).map(|(file, digest)| file.text(*digest)).collect();
         let outside = outside_texts(app, accepted, &texts).await;
+        let home = app.runtime.home.root();
         let refusals: Vec<Option<String>> = texts
             .iter()
             .map(|text| {
                 let is_outside = outside.contains(&text.digest);
-                is_outside.then(|| why_outside(*text)).or_else(|| refusal(app, workspace, accepted, *text))
+                is_outside.then(|| why_outside(*text)).or_else(|| refusal(home, workspace, accepted, *text))
             })
             .collect();
         for (file, refused) in files.into_iter().zip(refusals) {

@@ -37,7 +37,7 @@ pub mod rights;
 mod servers;
 pub mod settings;
 pub mod shell;
-mod skills;
+pub mod skills;
 pub mod slash;
 pub mod table;
 pub mod thinking;

@@ -1,5 +1,6 @@
 //! Skills: those within reach of a call, and `skills` (spec: agent §6).
 
+mod adding;
 mod check;
 mod within_reach;
 
@@ -16,7 +17,12 @@ use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
 
-pub(crate) use within_reach::{SkillsOfSession, outside_texts, refusal, why_outside};
+use within_reach::as_judged_now;
+pub use within_reach::{SkillSources, index, refusal};
+pub(crate) use within_reach::{SkillsOfSession, outside_texts, why_outside};
+
+/// Most skills that one message names.
+const MOST_NAMED: usize = 8;
 
 /// `skills`.
 ///
@@ -30,8 +36,8 @@ pub(crate) async fn command(
     match command {
         SkillsCommand::Check(args) => check::check(app, &args),
         SkillsCommand::List => {
-            let Catalog { skills, refused } = within_reach::as_judged_now(app, asker).await?;
-            let index = within_reach::index(app, &skills);
+            let Catalog { skills, refused } = as_judged_now(app, asker).await?;
+            let index = index(&app.runtime.masker, &skills);
             let shown = SkillsShown {
                 shortened_to: index.and_then(|index| index.listed(|_| true).most_characters()),
                 skills: skills.iter().map(|skill| shown(app, skill)).collect(),
@@ -40,10 +46,16 @@ pub(crate) async fn command(
             Ok(CommandOutcome::Skills(shown))
         }
         SkillsCommand::Show(named) => {
-            let found = within_reach::as_judged_now(app, asker).await?.skills;
-            let skill = of_name(app, &found, &named.name)?;
-            let text = text_of(app, skill);
-            Ok(CommandOutcome::Skill(SkillTextShown { skill: shown(app, skill), text }))
+            let found = as_judged_now(app, asker).await?.skills;
+            Ok(CommandOutcome::Skill(skill_shown(app, of_name(app, &found, &named.name)?)))
+        }
+        SkillsCommand::New(args) => adding::new(app, asker, &args).await,
+        SkillsCommand::Add(args) => adding::add(app, asker, &args).await,
+        SkillsCommand::Run(_) => {
+            Err(CommandError::usage("a skill is followed in a conversation", "say `/skills run NAME`"))
+        }
+        SkillsCommand::Enable(_) | SkillsCommand::Disable(_) => {
+            Err(CommandError::usage("this changes the configuration", "run it from the command line"))
         }
     }
 }
@@ -58,7 +70,7 @@ pub(crate) async fn expansion(
     name: &str,
     text: &str,
 ) -> Result<Expansion, CommandError> {
-    let found = within_reach::as_judged_now(app, asker).await?.skills;
+    let found = as_judged_now(app, asker).await?.skills;
     let skill = of_name(app, &found, name)?;
     let offered = shown(app, skill);
     if !offered.eligible {
@@ -72,12 +84,60 @@ pub(crate) async fn expansion(
             "nothing was sent; `drawloom skills list` says what each needs",
         ));
     }
+    let Expansion { text: body, trust } = followed(app, skill);
+    Ok(Expansion { text: format!("{body}\n\n{text}").trim_end().to_owned(), trust })
+}
+
+/// What is said so that a model follows a skill.
+fn followed(app: &App, skill: &Skill) -> Expansion {
     let folder = skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default();
-    let body = text_of(app, skill);
-    let said =
-        format!("Follow the skill {} (its folder is {folder}):\n\n{}\n\n{text}", offered.name, body.trim());
+    let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
-    Ok(Expansion { text: said.trim_end().to_owned(), trust })
+    Expansion { text: format!("Follow the skill {name} (its folder is {folder}):\n\n{}", body.trim()), trust }
+}
+
+/// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
+pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
+    let names = names_in(text);
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let found = within_reach::of_session(app).await.skills;
+    let mut followed_ones = Vec::new();
+    for name in names {
+        let of_name = || found.iter().filter(|skill| skill.file.name == name);
+        let Some(skill) = of_name().find(|skill| skill.is_eligible()) else {
+            if of_name().next().is_some() {
+                app.frontend
+                    .note(&format!("the skill {name} is not offered: `drawloom skills list` says why"));
+            }
+            continue;
+        };
+        if followed_ones.len() == MOST_NAMED {
+            app.frontend.note(&format!("a message names {MOST_NAMED} skills at most: ${name} is left out"));
+            break;
+        }
+        app.frontend.note(&format!("the text of the skill {name} goes with the message"));
+        followed_ones.push(followed(app, skill));
+    }
+    followed_ones
+}
+
+/// Words behind a `$` that may be names of skills, each once.
+fn names_in(text: &str) -> Vec<&str> {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    let mut names = Vec::new();
+    for (at, _) in text.match_indices('$') {
+        let is_in_word =
+            text[..at].chars().next_back().is_some_and(|c| is_of_name(c) || matches!(c, '$' | '\\'));
+        let rest = &text[at + 1..];
+        let name = &rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())];
+        let name = name.trim_end_matches('-');
+        if !is_in_word && !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// The skill of a name: the one that is offered, else the first.
@@ -91,6 +151,10 @@ fn of_name<'s>(app: &App, skills: &'s [Skill], name: &str) -> Result<&'s Skill, 
         );
         CommandError::not_found("skill", name, hint)
     })
+}
+
+fn skill_shown(app: &App, skill: &Skill) -> SkillTextShown {
+    SkillTextShown { skill: shown(app, skill), text: text_of(app, skill) }
 }
 
 /// The text of a skill behind its frontmatter.
@@ -124,4 +188,21 @@ pub(crate) fn path_shown(app: &App, path: &Path) -> String {
 
 fn place_shown(app: &App, RefusedPlace { path, why }: &RefusedPlace) -> RefusedPlace {
     RefusedPlace { path: path_shown(app, path).into(), why: masked(app, why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_in;
+
+    #[test]
+    fn a_name_of_a_skill_stands_behind_a_dollar_that_begins_a_word() {
+        for (text, names) in [
+            ("$pdf, then $release-notes.", &["pdf", "release-notes"][..]),
+            ("($pdf) $pdf", &["pdf"]),
+            ("costs 5$ or $ 5, a$pdf, $$pdf, \\$pdf", &[]),
+            ("$ä_1- $", &["ä_1"]),
+        ] {
+            assert_eq!(names_in(text), names, "{text}");
+        }
+    }
 }

@@ -7,13 +7,15 @@ mod backup;
 mod caches;
 mod disk;
 mod servers;
+mod skills;
 
 use commands::results::maintenance::{Check, Health, Sandbox, State};
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
 use sandbox::{Level, LevelReport};
 use text::terminal::one_line;
-use workspace::trust::decide;
+use workspace::Root;
+use workspace::trust::{Accepted, decide};
 
 use crate::config::{Layers, problems};
 use crate::open::reading;
@@ -32,7 +34,9 @@ pub(crate) fn examine(
     let config = layers.lenient()?;
     let mut checks = vec![settings(paths, layers)?];
     checks.extend(disk::checks(paths, &config, quick));
-    checks.push(workspace(paths, layers));
+    let (of_workspace, loaded) = workspace(paths, layers);
+    checks.push(of_workspace);
+    checks.extend(skills::checks(paths, &config, loaded.as_ref())?);
     checks.extend(servers::checks(layers, &config, quick)?);
     let (walls, level, sandbox) = walls();
     checks.push(walls);
@@ -87,10 +91,11 @@ fn settings(paths: &InvocationPaths, layers: &Layers) -> Result<Check, CommandEr
     })
 }
 
-fn workspace(paths: &InvocationPaths, layers: &Layers) -> Check {
+/// Looks at the workspace; one that is loaded comes with what counts in it.
+fn workspace(paths: &InvocationPaths, layers: &Layers) -> (Check, Option<(Root, Accepted)>) {
     let chosen = match paths.workspace() {
         Ok(chosen) => chosen,
-        Err(error) => return check("workspace", State::Fail, error.message, error.hint),
+        Err(error) => return (check("workspace", State::Fail, error.message, error.hint), None),
     };
     let mut why = format!("{}: {}", chosen.folder.display(), chosen.why);
     if let Some(git_top) = &chosen.git_top {
@@ -100,23 +105,26 @@ fn workspace(paths: &InvocationPaths, layers: &Layers) -> Check {
     // What cannot be opened is not there yet, or is named when something is loaded from it.
     let Some(looked) = paths.guard().ok().and_then(|guard| InspectedFolder::at(&chosen.folder, &guard).ok())
     else {
-        return ok("workspace", why);
+        return (ok("workspace", why), None);
     };
     let record = match reading::file_of_store(paths, layers).map(|file| disk::answered(&file, &looked)) {
         None => None,
         Some(Ok(record)) => record,
         Some(Err(error)) => {
-            return check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint);
+            return (check("workspace", State::Warn, format!("{why}; {}", error.message), error.hint), None);
         }
     };
-    let decision = decide(&looked.id, &looked.inventory, paths.arrival(&chosen), record.as_ref());
+    let arrival = paths.arrival(&chosen);
+    let decision = decide(&looked.id, &looked.inventory, arrival, record.as_ref());
     if !decision.loads() && reading::is_on_server(layers) {
-        return ok("workspace", format!("{why}; whether you trusted it is known to the store on the server"));
+        let why = format!("{why}; whether you trusted it is known to the store on the server");
+        return (ok("workspace", why), None);
     }
     let why = format!("{why}; {decision}");
     if decision.loads() {
-        return ok("workspace", why);
+        let accepted = Accepted::of(&looked.id, arrival, record.as_ref());
+        return (ok("workspace", why), Some((looked.root, accepted)));
     }
     let fix = "`drawloom workspace list` shows what it would load, `drawloom workspace trust` allows it";
-    check("workspace", State::Warn, why, fix)
+    (check("workspace", State::Warn, why, fix), None)
 }

@@ -42,6 +42,7 @@ mod repl;
 mod run;
 mod sandboxed;
 mod secrets;
+mod skill_commands;
 mod terminal;
 mod usage;
 mod variable;

@@ -12,6 +12,7 @@ use commands::args::context::ContextCommand;
 use commands::args::maintenance::Restore;
 use commands::args::mcp::McpCommand;
 use commands::args::model::ModelCommand;
+use commands::args::skills::SkillsCommand;
 use commands::args::tree::{StepArgs, TreeCommand};
 use commands::maintenance::RestoreTo;
 use commands::{Asker, Command, CommandError, CommandOutcome, Right};
@@ -57,7 +58,10 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             let own = InvocationPaths::of(cli.global.home, cli.global.workspace).ok().map(|paths| paths.home);
             return crate::demo::play(keep.as_deref(), own.as_deref()).map(|()| 0);
         }
-        Action::Command(command) => *command,
+        Action::Command(command) => match *command {
+            Command::Skills(SkillsCommand::Run(args)) => Command::Chat(args.into()),
+            command => command,
+        },
     };
     // What is a line of a program is none for a person.
     *output = output.with_events(command.turn().is_some_and(|turn| turn.events));
@@ -98,6 +102,15 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             (Command::Mcp(command), Layers::read(&paths.home, std::env::vars_os(), &flags))
         }
         command => (command, layers),
+    };
+    let command = match command {
+        Command::Skills(SkillsCommand::Enable(named)) => {
+            Command::Config(crate::skill_commands::switch(&named.name, false, &paths, &layers.lenient()?)?)
+        }
+        Command::Skills(SkillsCommand::Disable(named)) => {
+            Command::Config(crate::skill_commands::switch(&named.name, true, &paths, &layers.lenient()?)?)
+        }
+        command => command,
     };
     egress::record_to([store::home::EGRESS, store::home::OLDER_EGRESS].map(|name| paths.home.join(name)));
     let outcome = match command {

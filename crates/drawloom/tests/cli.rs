@@ -165,6 +165,8 @@ mod narrow;
 mod no_restrict;
 #[path = "cli/not_run.rs"]
 mod not_run;
+#[path = "cli/own_skills.rs"]
+mod own_skills;
 #[path = "cli/package_caches.rs"]
 mod package_caches;
 #[path = "cli/paging.rs"]

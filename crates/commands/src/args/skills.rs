@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use serde::{Deserialize, Serialize};
 
+use super::chat::{ChatArgs, SessionArg, TurnArgs};
+
 /// `skills`.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
@@ -18,6 +20,73 @@ pub enum SkillsCommand {
     /// Show a skill with its text.
     #[command(after_help = "Example: drawloom skills show pdf")]
     Show(SkillArg),
+    /// Have the model follow a skill: as `chat -m "/skills run NAME TEXT"`.
+    #[command(after_help = "Example: drawloom skills run release-notes 'Version 1.2.'")]
+    Run(RunSkillArgs),
+    /// Begin a skill of yours: a SKILL.md to be filled, in the home's skills/.
+    #[command(
+        after_help = "Example: drawloom skills new release-notes --description 'Write release notes. Use before a release.'"
+    )]
+    New(NewSkillArgs),
+    /// Add a skill to yours: shows what it brings, asks, and copies it.
+    #[command(after_help = "Example: drawloom skills add ~/Downloads/pdf")]
+    Add(AddSkillArgs),
+    /// Offer a skill again that was switched off.
+    #[command(after_help = "Example: drawloom skills enable pdf")]
+    Enable(SkillArg),
+    /// Switch a skill off: it is offered to no model.
+    #[command(after_help = "Example: drawloom skills disable pdf")]
+    Disable(SkillArg),
+}
+
+/// `skills run`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct RunSkillArgs {
+    /// The name of the skill.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// What it is to be followed for.
+    #[arg(value_name = "TEXT")]
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Which session.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub session: SessionArg,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub turn: TurnArgs,
+}
+
+impl From<RunSkillArgs> for ChatArgs {
+    fn from(RunSkillArgs { name, text, session, turn }: RunSkillArgs) -> Self {
+        let message = format!("/skills run {name} {}", text.unwrap_or_default());
+        Self { message: Some(message), session, turn, ..Self::default() }
+    }
+}
+
+/// `skills new`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct NewSkillArgs {
+    /// The name: lowercase letters, digits and single hyphens.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// What it does, and when it is of use.
+    #[arg(long, value_name = "TEXT")]
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// `skills add`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct AddSkillArgs {
+    /// The folder of the skill, or its SKILL.md.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub path: PathBuf,
+    /// Add it without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
 }
 
 /// `skills check`.

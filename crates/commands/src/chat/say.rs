@@ -22,6 +22,7 @@ use crate::error::CommandError;
 use crate::frontend::Shown;
 use crate::results::chat::{CallShown, Chatted};
 use crate::rights::{Asker, Right};
+use crate::skills::named_in;
 use crate::slash::{self, Input, SlashOutcome};
 
 /// A turn whose events are shown.
@@ -111,19 +112,35 @@ impl Conversation {
         asker: &Asker,
         Expansion { text, trust }: Expansion,
     ) -> Result<SlashOutcome, CommandError> {
-        self.say(app, &asker.clone().trusted_at_most(trust), text).await?;
+        self.say_with(app, &asker.clone().trusted_at_most(trust), text, Vec::new()).await?;
         Ok(SlashOutcome::Turn)
     }
 
-    /// Says something: text, whatever it looks like. A session that another process holds is spoken to through it.
+    /// Says something: text, whatever it looks like, with the skills that it names. A session that another process holds is
+    /// spoken to through it.
     ///
     /// # Errors
     /// What kept it from being said.
     pub async fn say(&mut self, app: &App, asker: &Asker, text: String) -> Result<(), CommandError> {
+        let skills = named_in(app, &text).await;
+        self.say_with(app, asker, text, skills).await
+    }
+
+    /// Says a text behind those of skills.
+    async fn say_with(
+        &mut self,
+        app: &App,
+        asker: &Asker,
+        text: String,
+        skills: Vec<Expansion>,
+    ) -> Result<(), CommandError> {
         if text.trim().is_empty() {
             return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
         }
         app.fits_node("the text", &text, false)?;
+        for skill in &skills {
+            app.fits_node("the text of the skill", &skill.text, false)?;
+        }
         // A new session, or a new tree, has none: what is refused writes neither.
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
             self.require_fork(app, asker).await?;
@@ -187,6 +204,10 @@ impl Conversation {
         });
         let waiting = waiting.collect();
         let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
+        texts.extend(skills.into_iter().map(|skill| {
+            let asker = asker.clone().trusted_at_most(skill.trust);
+            asker.text(skill.text, Some(Role::User))
+        }));
         texts.push(asker.text(text, Some(Role::User)));
         let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
         self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media, waiting }).await

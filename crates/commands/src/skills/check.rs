@@ -46,7 +46,7 @@ pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome,
 impl SkillsChecked {
     fn folder(&mut self, app: &App, folder: &Path, strict: bool) -> Result<(), CommandError> {
         let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
-        let (files, refused) = files_below(&root, &link_targets(app), &app.guard);
+        let (files, refused) = files_below(&root, &link_targets(&app.settings.skills), &app.guard);
         for FoundFile { folder, path, content, .. } in files {
             let content = content.map_err(|error| error.problem.to_string());
             let bytes = content.as_ref().map(|content| content.bytes.as_slice()).map_err(String::as_str);

@@ -7,15 +7,17 @@ use context::{SkillEntry, SkillsIndex};
 use loom::{Digest, Trust};
 use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
 use store::Principal;
+use text::mask::Masker;
 use text::terminal::one_line;
 use workspace::trust::{Accepted, decide};
-use workspace::{FurtherRoot, Root, RootAccess};
+use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
 use super::{masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
 use crate::rights::Asker;
+use crate::settings::SkillSettings;
 use crate::shell::quoted;
 use crate::walls::{program_of_owner, user_home};
 use crate::workspaces::{self, InspectedFolder, answered};
@@ -34,8 +36,7 @@ pub(crate) struct SkillsOfSession {
 impl SkillsOfSession {
     /// Looks at the skills within reach, and says what was not looked at or not taken.
     pub(crate) async fn read(app: &App) -> Self {
-        let accepted = workspaces::accepted(app).await;
-        let Catalog { skills, refused } = catalog(app, app.workspace.root.as_ref(), &accepted).await;
+        let Catalog { skills, refused } = of_session(app).await;
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
@@ -49,24 +50,30 @@ impl SkillsOfSession {
         }
         Self {
             folders: beside.map(folder).collect(),
-            index: index(app, &skills),
+            index: index(&app.runtime.masker, &skills),
             refused: of_skills.map(|(path, _)| path_shown(app, path)).collect(),
         }
     }
 }
 
 /// What models are told of skills; none where there is none to tell of.
-pub(super) fn index(app: &App, skills: &[Skill]) -> Option<SkillsIndex> {
+pub fn index(masker: &Masker, skills: &[Skill]) -> Option<SkillsIndex> {
     let told = skills.iter().filter(|skill| skill.is_eligible() && skill.file.for_model);
     let entry = |skill: &Skill| SkillEntry {
-        name: masked(app, &skill.file.name),
-        description: app.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
+        name: masker.mask(&skill.file.name).text.into_owned(),
+        description: masker.mask_entering(&skill.file.description).text.into_owned(),
         path: skill.path.to_string_lossy().into_owned(),
     };
     let is_of_workspace = told.clone().any(|skill| skill.source.is_of_workspace());
     let entries: Vec<SkillEntry> = told.map(entry).collect();
     let trust = if is_of_workspace { Trust::Workspace } else { Trust::Owner };
     (!entries.is_empty()).then_some(SkillsIndex { entries, trust })
+}
+
+/// Skills within reach of a session, as they are at this moment.
+pub(super) async fn of_session(app: &App) -> Catalog {
+    let accepted = workspaces::accepted(app).await;
+    catalog(app, app.workspace.root.as_ref(), &accepted).await
 }
 
 /// Skills within reach where nothing of a workspace is loaded: by what the owner said of it before.
@@ -99,12 +106,13 @@ async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Ca
     if outside.is_empty() {
         return found;
     }
+    let home = app.runtime.home.root();
     read(app, workspace, &|text| {
         if was_shown(accepted, text) {
-            return refusal(app, workspace, accepted, text);
+            return refusal(home, workspace, accepted, text);
         }
         let is_outside = outside.contains(&text.digest) || !unjudged.contains(&text.digest);
-        is_outside.then(|| why_outside(text)).or_else(|| refusal(app, workspace, accepted, text))
+        is_outside.then(|| why_outside(text)).or_else(|| refusal(home, workspace, accepted, text))
     })
 }
 
@@ -136,12 +144,13 @@ pub(crate) fn why_outside(text: SkillText<'_>) -> String {
 
 /// Skills whose texts are accepted, and the digests of those that may be from outside.
 fn taken_in(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> (Catalog, Vec<Digest>) {
+    let home = app.runtime.home.root();
     let unjudged = RefCell::new(Vec::new());
     let found = read(app, workspace, &|text| {
         if !was_shown(accepted, text) {
             unjudged.borrow_mut().push(text.digest);
         }
-        refusal(app, workspace, accepted, text)
+        refusal(home, workspace, accepted, text)
     });
     (found, unjudged.into_inner())
 }
@@ -151,9 +160,9 @@ fn was_shown(accepted: &Accepted, text: SkillText<'_>) -> bool {
     text.is_of_workspace && *accepted != Accepted::All && accepted.takes(text.path, text.digest)
 }
 
-/// Why a text is not taken that may be of the workspace.
-pub(crate) fn refusal(
-    app: &App,
+/// Why a text is not taken that may be of the workspace. `home` is Drawloom's.
+pub fn refusal(
+    home: &Path,
     workspace: Option<&Root>,
     accepted: &Accepted,
     text: SkillText<'_>,
@@ -163,34 +172,61 @@ pub(crate) fn refusal(
         let why = "it came or changed since you trusted the workspace; `drawloom workspace trust` accepts it";
         return Some(why.to_owned());
     }
-    made_by_command(&agent::command_records(app.runtime.home.root()), root, text.path, text.digest)
+    made_by_command(&agent::command_records(home), root, text.path, text.digest)
 }
 
 fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> Option<String>) -> Catalog {
-    let opened = |folder: &Path| Root::open(folder, &app.guard).ok();
-    let user = user_home().and_then(|home| opened(&home));
-    let home = opened(app.runtime.home.root());
-    let sources = [
-        (SkillSourceKind::Workspace, workspace),
-        (SkillSourceKind::WorkspaceAgents, workspace),
-        (SkillSourceKind::UserAgents, user.as_ref()),
-        (SkillSourceKind::Home, home.as_ref()),
-    ];
-    let sources: Vec<SkillSource<'_>> =
-        sources.into_iter().filter_map(|(kind, root)| Some(SkillSource { kind, root: root? })).collect();
-    let rules = CatalogRules {
-        machine: &OwnersMachine,
-        disabled: &app.settings.skills.disabled,
-        link_targets: &link_targets(app),
+    let runtime = &app.runtime;
+    let sources = SkillSources {
+        home: runtime.home.root(),
+        settings: &app.settings.skills,
         guard: &app.guard,
-        refuses: &|text| {
-            // The path is what a model opens: with a mark in it, it leads nowhere.
-            let path = text.path.to_string_lossy();
-            let holds_secret = !app.runtime.masker.mask(&path).spans.is_empty();
-            holds_secret.then(|| "its path holds a secret".to_owned()).or_else(|| refuses(text))
-        },
+        masker: &runtime.masker,
     };
-    Catalog::read(&sources, &rules)
+    sources.read(workspace, refuses)
+}
+
+/// Where skills are looked for, and what decides about them.
+pub struct SkillSources<'a> {
+    /// Drawloom's home.
+    pub home: &'a Path,
+    pub settings: &'a SkillSettings,
+    pub guard: &'a StoreGuard,
+    pub masker: &'a Masker,
+}
+
+impl SkillSources<'_> {
+    /// All skills within reach, with a workspace those that stand there.
+    pub fn read(
+        &self,
+        workspace: Option<&Root>,
+        refuses: &dyn Fn(SkillText<'_>) -> Option<String>,
+    ) -> Catalog {
+        let opened = |folder: &Path| Root::open(folder, self.guard).ok();
+        let user = user_home().and_then(|home| opened(&home));
+        let home = opened(self.home);
+        let sources = [
+            (SkillSourceKind::Workspace, workspace),
+            (SkillSourceKind::WorkspaceAgents, workspace),
+            (SkillSourceKind::UserAgents, user.as_ref()),
+            (SkillSourceKind::Home, home.as_ref()),
+        ];
+        let sources: Vec<SkillSource<'_>> =
+            sources.into_iter().filter_map(|(kind, root)| Some(SkillSource { kind, root: root? })).collect();
+        let rules = CatalogRules {
+            machine: &OwnersMachine,
+            disabled: &self.settings.disabled,
+            link_targets: &link_targets(self.settings),
+            guard: self.guard,
+            refuses: &|text| {
+                // The path is what a model opens: with a mark in it, it leads nowhere.
+                let path = text.path.to_string_lossy();
+                let holds_secret = !self.masker.mask(&path).spans.is_empty();
+                holds_secret.then(|| "its path holds a secret".to_owned()).or_else(|| refuses(text))
+            },
+        };
+        Catalog::read(&sources, &rules)
+    }
 }
 
 /// Folders that skills stand in, whether or not they are there.
@@ -203,13 +239,13 @@ pub(super) fn source_folders(app: &App) -> Vec<PathBuf> {
 }
 
 /// Folders that links to skills may lead to.
-pub(super) fn link_targets(app: &App) -> Vec<PathBuf> {
+pub(super) fn link_targets(settings: &SkillSettings) -> Vec<PathBuf> {
     let home = user_home();
     let whole = |folder: &PathBuf| match (folder.strip_prefix("~"), &home) {
         (Ok(below), Some(home)) => home.join(below),
         _ => folder.clone(),
     };
-    app.settings.skills.link_targets.iter().map(whole).collect()
+    settings.link_targets.iter().map(whole).collect()
 }
 
 /// The machine with the programs and variables of the owner.

@@ -12,7 +12,7 @@ use crate::tools::{calls, nodes};
 use crate::world::{Run, World, text};
 
 /// A skill in a folder of the world, with these further lines in its frontmatter.
-fn skill(world: &World, folder: &str, more: &str) {
+pub(crate) fn skill(world: &World, folder: &str, more: &str) {
     let path = world.path(folder);
     let name = path.file_name().unwrap().to_str().unwrap();
     fs::create_dir_all(&path).unwrap();
@@ -47,7 +47,7 @@ fn world() -> World {
     world
 }
 
-fn listed(world: &World, arguments: &[&str]) -> Value {
+pub(crate) fn listed(world: &World, arguments: &[&str]) -> Value {
     let project = text(&world.path("project"));
     let (code, answer) = world.json(&[&["--workspace", &project, "skills", "list"], arguments].concat());
     assert_eq!(code, Some(0), "{answer}");

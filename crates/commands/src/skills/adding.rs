@@ -1,0 +1,251 @@
+//! `skills new` and `skills add`: skills of the owner's, in the home.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use loom::Digest;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use skills::{Severity, SkillFile, strict};
+use store::home::HomeDir;
+use text::bytes::size;
+use text::terminal::{explicit, one_line};
+use workspace::{FileKind, ReadRules, RelativePath, Root, canonical};
+
+use super::{as_judged_now, masked, of_name, skill_shown};
+use crate::app::App;
+use crate::args::skills::{AddSkillArgs, NewSkillArgs};
+use crate::error::CommandError;
+use crate::results::CommandOutcome;
+use crate::rights::Asker;
+
+/// Folder of skills below the home.
+const FOLDER: &str = "skills";
+
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
+
+/// Most files of a skill that is added, and the bytes of all.
+const MAX_FILES: usize = 1_000;
+const MAX_BYTES: u64 = 20 << 20;
+
+/// Deepest level of a file.
+const DEPTH: usize = 6;
+
+/// Files that are named to the owner before they are added.
+const NAMED: usize = 40;
+
+/// A file of a skill.
+struct AddedFile {
+    path: RelativePath,
+    bytes: Vec<u8>,
+    is_executable: bool,
+}
+
+/// `skills new`.
+///
+/// # Errors
+/// It is no name of a skill, or there is one of that name.
+pub(super) async fn new(
+    app: &App,
+    asker: &Asker,
+    args: &NewSkillArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let NewSkillArgs { name, description } = args;
+    let when =
+        "Say here what it does, and when it is of use, in the words that people use when they need it.";
+    let description = one_line(description.as_deref().unwrap_or(when));
+    let description = description.replace('\\', "\\\\").replace('"', "\\\"");
+    let text = format!(
+        "---\nname: {name}\ndescription: \"{description}\"\n---\n\nSay here what is to be done, step by step, and what \
+         is not.\n"
+    );
+    let wrong = strict::check(text.as_bytes(), name);
+    if let Some(wrong) = wrong.iter().find(|finding| finding.severity == Severity::Error) {
+        return Err(CommandError::usage(
+            format!("no skill {} can be written: {}", explicit(name), wrong.why),
+            "a name has lowercase letters, digits and single hyphens; a description up to 1,024 characters",
+        ));
+    }
+    require_other_name(name, &SkillFile::read(text.as_bytes(), name))?;
+    let path = RelativePath::parse(FILE).map_err(|problem| CommandError::usage(problem.to_string(), ""))?;
+    let file = AddedFile { path, bytes: text.into_bytes(), is_executable: false };
+    install(app, name, &[file])?;
+    added(app, asker, name).await
+}
+
+/// `skills add`: shows what a skill brings, and copies it.
+///
+/// # Errors
+/// It is no folder of a skill that would be offered, there is one of its name, or the owner said no.
+pub(super) async fn add(
+    app: &App,
+    asker: &Asker,
+    args: &AddSkillArgs,
+) -> Result<CommandOutcome, CommandError> {
+    let AddSkillArgs { path, yes } = args;
+    let whole = canonical(path);
+    let folder = match whole.file_name() {
+        Some(name) if name.eq_ignore_ascii_case(FILE) => whole.parent().unwrap_or(&whole),
+        _ => &whole,
+    };
+    let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
+    let mut files = Vec::new();
+    let mut bytes = 0;
+    collect(&root, &RelativePath::root(), (&mut files, &mut bytes))?;
+    let shown = path.to_string_lossy();
+    let is_text =
+        |file: &&AddedFile| file.path.as_path().to_str().is_some_and(|path| path.eq_ignore_ascii_case(FILE));
+    let text = files.iter().find(is_text).ok_or_else(|| {
+        CommandError::not_found("skill in", &shown, "name the folder of one skill, with a SKILL.md")
+    })?;
+    let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let skill = SkillFile::read(&text.bytes, &named);
+    if let Some(wrong) = skill.refusal() {
+        let message = format!("{} would not be offered: {}", one_line(&shown), masked(app, &wrong.why));
+        return Err(CommandError::refused(
+            "bad_skill",
+            message,
+            "`drawloom skills check PATH` says what is wrong",
+        ));
+    }
+    let name = skill.name.clone();
+    require_other_name(&name, &skill)?;
+    let lines = lines_of(app, &files, text, bytes);
+    let question = format!("Add the skill {name} to yours, as it is here?");
+    if !yes && !app.frontend.confirm_shown(&lines, &question) {
+        return Err(CommandError::refused(
+            "not_accepted",
+            format!("{name} was not added"),
+            "it asks at a terminal; with --yes nobody is asked",
+        ));
+    }
+    install(app, &name, &files)?;
+    // The owner was shown it, wherever it came from.
+    let digests: Vec<Digest> = files.iter().map(|file| Digest::of(&file.bytes)).collect();
+    app.runtime.store.accept_files(&asker.principal, digests).await?;
+    added(app, asker, &name).await
+}
+
+/// Refuses a name that cannot be that of a folder.
+fn require_other_name(name: &str, skill: &SkillFile) -> Result<(), CommandError> {
+    let is_one = RelativePath::parse(name).is_ok_and(|path| path.as_path().components().count() == 1);
+    if is_one && !name.starts_with('.') && skill.refusal().is_none() {
+        return Ok(());
+    }
+    let why =
+        skill.refusal().map_or_else(|| "it is no name of a folder".to_owned(), |wrong| wrong.why.clone());
+    Err(CommandError::usage(format!("{} cannot be added: {why}", explicit(name)), "give it another name"))
+}
+
+/// The files of a folder, with their bytes, and how many bytes they have.
+fn collect(
+    root: &Root,
+    folder: &RelativePath,
+    found: (&mut Vec<AddedFile>, &mut u64),
+) -> Result<(), CommandError> {
+    let (files, bytes) = found;
+    let refused = |path: &RelativePath, why: &str| {
+        let path = one_line(&path.as_path().to_string_lossy()).into_owned();
+        CommandError::refused("bad_skill", format!("{path}: {why}"), "nothing was added")
+    };
+    let failed = |error: workspace::FileError| CommandError::file_argument(&error);
+    let listing = root.list(folder, MAX_FILES + 1).map_err(failed)?;
+    for entry in listing.entries {
+        let path = folder.join(&entry.name).map_err(|problem| refused(folder, &problem.to_string()))?;
+        let level = path.as_path().components().count();
+        match entry.kind {
+            FileKind::Folder if entry.name == ".git" => {}
+            FileKind::Folder if level < DEPTH => collect(root, &path, (files, bytes))?,
+            FileKind::Folder => return Err(refused(&path, "its folders are too deep")),
+            FileKind::Regular => {
+                let content = root.read(&path, &ReadRules::at_most(MAX_BYTES)).map_err(failed)?;
+                *bytes += content.bytes.len() as u64;
+                let is_executable = content.metadata.mode & 0o111 != 0;
+                files.push(AddedFile { path, bytes: content.bytes, is_executable });
+                if files.len() > MAX_FILES || *bytes > MAX_BYTES {
+                    let most = size(MAX_BYTES);
+                    let why = format!("a skill that is added has {MAX_FILES} files of {most} in all at most");
+                    return Err(refused(folder, &why));
+                }
+            }
+            _ => {
+                return Err(refused(
+                    &path,
+                    "it is a link, or no file: a skill that is added has files alone",
+                ));
+            }
+        }
+    }
+    if listing.incomplete {
+        return Err(refused(folder, "it could not be read whole"));
+    }
+    Ok(())
+}
+
+/// What the owner reads before a skill is added: its files, and its text whole.
+fn lines_of(app: &App, files: &[AddedFile], text: &AddedFile, bytes: u64) -> Vec<String> {
+    let line = |file: &AddedFile| {
+        let path = explicit(&file.path.as_path().to_string_lossy()).into_owned();
+        let program = if file.is_executable { ", may be run" } else { "" };
+        format!("{path}  {}{program}", size(file.bytes.len() as u64))
+    };
+    let more = files.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {more} more files, {} in all", size(bytes)));
+    let text = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&text.bytes)).text.into_owned();
+    let body = text.lines().map(|line| explicit(line).into_owned()).collect::<Vec<_>>();
+    files.iter().take(NAMED).map(line).chain(more).chain([String::new()]).chain(body).collect()
+}
+
+/// Writes files as those of a skill of the home: all of them, or none.
+fn install(app: &App, name: &str, files: &[AddedFile]) -> Result<(), CommandError> {
+    let home = &app.runtime.home;
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| CommandError::file("cannot write", &path, &error)
+    };
+    let staging = home.dir(HomeDir::Cache);
+    let staging = staging.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
+    let staged = tempfile::Builder::new().prefix("skill-").tempdir_in(&staging).map_err(failed(&staging))?;
+    for file in files {
+        write(&staged.path().join(file.path.as_path()), file).map_err(failed(file.path.as_path()))?;
+    }
+    fs::File::open(staged.path()).and_then(|folder| folder.sync_all()).map_err(failed(staged.path()))?;
+    let skills = home.root().join(FOLDER);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&skills).map_err(failed(&skills))?;
+    let place: PathBuf = skills.join(name);
+    match renameat_with(CWD, staged.path(), CWD, &place, RenameFlags::NOREPLACE) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::EXIST) => {
+            return Err(CommandError::refused(
+                "exists",
+                format!("there is a skill {name} in {} already", one_line(&skills.to_string_lossy())),
+                "remove its folder, or give the new one another name",
+            ));
+        }
+        Err(error) => return Err(failed(&place)(error.into())),
+    }
+    // It stands at its place: nothing is to be cleared away.
+    let _ = staged.keep();
+    fs::File::open(&skills).and_then(|folder| folder.sync_all()).map_err(failed(&skills))
+}
+
+fn write(path: &Path, file: &AddedFile) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mode = if file.is_executable { 0o700 } else { 0o600 };
+    let mut written = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    written.write_all(&file.bytes)?;
+    written.sync_all()
+}
+
+/// A skill that was added, as it is listed.
+async fn added(app: &App, asker: &Asker, name: &str) -> Result<CommandOutcome, CommandError> {
+    let found = as_judged_now(app, asker).await?.skills;
+    let in_home = app.runtime.home.root().join(FOLDER).join(name);
+    let of_home: Vec<_> = found.into_iter().filter(|skill| skill.folder == in_home).collect();
+    let skill = of_name(app, &of_home, name)?;
+    Ok(CommandOutcome::Skill(skill_shown(app, skill)))
+}

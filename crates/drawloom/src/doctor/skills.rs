@@ -1,0 +1,70 @@
+//! Skills: how many are offered, and what keeps others from it (spec: agent §6).
+
+use commands::CommandError;
+use commands::results::maintenance::{Check, State};
+use commands::skills::{SkillSources, index, refusal};
+use skills::Skill;
+use text::terminal::one_line;
+use workspace::Root;
+use workspace::trust::Accepted;
+
+use super::{check, ok};
+use crate::config::Config;
+use crate::paths::InvocationPaths;
+use crate::secrets;
+
+/// Names of skills that are told one by one.
+const NAMED: usize = 5;
+
+/// Looks at the skills of the owner, and at those of a workspace whose texts count; none where there are none.
+///
+/// # Errors
+/// A key that is set cannot be masked.
+pub(super) fn checks(
+    paths: &InvocationPaths,
+    config: &Config,
+    workspace: Option<&(Root, Accepted)>,
+) -> Result<Option<Check>, CommandError> {
+    let (masker, _) = secrets::masker(config)?;
+    let Ok(guard) = paths.guard() else { return Ok(None) };
+    let settings = config.skills.of_commands();
+    let sources = SkillSources { home: &paths.home, settings: &settings, guard: &guard, masker: &masker };
+    let found = match workspace {
+        Some((root, accepted)) => {
+            sources.read(Some(root), &|text| refusal(&paths.home, Some(root), accepted, text))
+        }
+        None => sources.read(None, &|_| None),
+    };
+    if found.skills.is_empty() && found.refused.is_empty() {
+        return Ok(None);
+    }
+    let offered = found.skills.iter().filter(|skill| skill.is_eligible()).count();
+    let listed = index(&masker, &found.skills).map(|index| index.listed(|_| true));
+    let shortened = listed.and_then(|listed| listed.most_characters());
+    let left_out: Vec<&Skill> = found.skills.iter().filter(|skill| skill.refusal.is_some()).collect();
+    let mut told = vec![format!("{offered} of {} offered", found.skills.len())];
+    if !left_out.is_empty() {
+        let named: Vec<String> = left_out
+            .iter()
+            .take(NAMED)
+            .map(|skill| masker.mask(&one_line(&skill.file.name)).text.into_owned())
+            .collect();
+        let more = left_out.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        told.push(format!("left out: {}{more}", named.join(", ")));
+    }
+    if !found.refused.is_empty() {
+        told.push(format!("{} folders or links are not looked at", found.refused.len()));
+    }
+    match shortened {
+        Some(0) => told.push("there is room for their names alone".to_owned()),
+        Some(most) => told.push(format!("descriptions of more than {most} characters are shortened")),
+        None => {}
+    }
+    let told = told.join("; ");
+    if left_out.is_empty() && found.refused.is_empty() && shortened.is_none() {
+        return Ok(Some(ok("skills", told)));
+    }
+    let fix = "`drawloom skills list` says why of each; `drawloom skills disable NAME` switches one off";
+    Ok(Some(check("skills", State::Warn, told, fix)))
+}

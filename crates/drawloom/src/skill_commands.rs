@@ -1,0 +1,53 @@
+//! `skills enable` and `skills disable`: the list of those that are switched off.
+
+use commands::CommandError;
+use commands::args::maintenance::ConfigCommand;
+use commands::skills::SkillSources;
+use commands::workspaces::InspectedFolder;
+use text::terminal::one_line;
+
+use crate::config::Config;
+use crate::paths::InvocationPaths;
+use crate::secrets;
+
+/// The setting that switches a skill off, or on again.
+///
+/// # Errors
+/// There is no such skill, or it is so already: nothing is written.
+pub(crate) fn switch(
+    name: &str,
+    is_off: bool,
+    paths: &InvocationPaths,
+    config: &Config,
+) -> Result<ConfigCommand, CommandError> {
+    let settings = config.skills.of_commands();
+    let is_named = |other: &String| other.to_lowercase() == name.to_lowercase();
+    let was_off = settings.disabled.iter().any(is_named);
+    let mut disabled = settings.disabled.clone();
+    if is_off {
+        let (masker, _) = secrets::masker(config)?;
+        let guard = paths.guard()?;
+        let sources = SkillSources { home: &paths.home, settings: &settings, guard: &guard, masker: &masker };
+        let workspace = paths.workspace().ok();
+        let workspace = workspace
+            .and_then(|chosen| InspectedFolder::at(&chosen.folder, &guard).ok())
+            .map(|looked| looked.root);
+        let found = sources.read(workspace.as_ref(), &|_| None).skills;
+        let Some(skill) = found.iter().find(|skill| is_named(&skill.file.name)) else {
+            return Err(CommandError::not_found("skill", name, "`drawloom skills list` names all"));
+        };
+        disabled.push(skill.file.name.clone());
+    } else {
+        disabled.retain(|other| !is_named(other));
+    }
+    if was_off == is_off {
+        let so = if is_off { "off" } else { "on" };
+        return Err(CommandError::refused(
+            "no_change",
+            format!("{} is switched {so} already", one_line(name)),
+            "`drawloom skills list` shows all",
+        ));
+    }
+    let value = toml::Value::from(disabled).to_string();
+    Ok(ConfigCommand::Set { key: "skills.disabled".to_owned(), value: Some(value) })
+}

@@ -1,0 +1,185 @@
+//! Skills that the owner begins, adds and switches, and those that a message names (docs/skills.md).
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use serde_json::{Value, json};
+
+use crate::skills::{listed, skill};
+use crate::tools::nodes;
+use crate::world::{World, text};
+
+/// A world with an empty workspace and a model that echoes.
+fn world() -> World {
+    let world = World::new();
+    world.write("config.toml", "[model]\ndefault = \"script:echo\"\n");
+    fs::create_dir_all(world.path("project")).unwrap();
+    world
+}
+
+fn project(world: &World) -> String {
+    text(&world.path("project"))
+}
+
+#[test]
+fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
+    let world = world();
+    let said = "Weave: a \"scarf\" \\ more. Use when it is cold.";
+    let (code, begun) = world.json(&["skills", "new", "weave-scarf", "--description", said]);
+    assert_eq!((code, &begun["name"]), (Some(0), &json!("weave-scarf")), "{begun}");
+    assert_eq!((&begun["eligible"], &begun["description"]), (&json!(true), &json!(said)), "{begun}");
+    let folder = world.home().join("skills/weave-scarf");
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    world.ok(&["skills", "check", "--strict", &text(&folder)]);
+    fs::write(folder.join("SKILL.md"), "---\nname: weave-scarf\ndescription: mine\n---\nMine.\n").unwrap();
+    let (code, refused) = world.json(&["skills", "new", "weave-scarf"]);
+    assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("exists")), "{refused}");
+    assert!(world.ok(&["skills", "show", "weave-scarf"]).contains("Mine."));
+    for bad in ["Weave", "../weave", "a/b", ".weave", "summarize", "", "-a", &"a".repeat(65)] {
+        let run = world.run(&["skills", "new", "--", bad]);
+        assert_eq!(run.code, Some(2), "{bad}: {run:?}");
+    }
+    let long = "x".repeat(1_025);
+    assert_eq!(world.run(&["skills", "new", "long", "--description", &long]).code, Some(2));
+    assert_eq!(fs::read_dir(world.home().join("skills")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_skill_is_added_whole_or_not_at_all() {
+    let world = world();
+    skill(&world, "from/paint", "");
+    let from = world.path("from/paint");
+    fs::create_dir(from.join("scripts")).unwrap();
+    fs::write(from.join("scripts/mix"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(from.join("scripts/mix"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all(from.join(".git")).unwrap();
+    fs::write(from.join(".git/config"), "x").unwrap();
+    let home = world.home().join("skills");
+    // Where nobody is asked, nothing is added.
+    let (code, refused) = world.json(&["skills", "add", &text(&from)]);
+    assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("not_accepted")), "{refused}");
+    assert!(!home.exists());
+    let (code, added) = world.json(&["skills", "add", "--yes", &text(&from.join("SKILL.md"))]);
+    assert_eq!(
+        (code, &added["name"], &added["source"]),
+        (Some(0), &json!("paint"), &json!("home")),
+        "{added}"
+    );
+    let mode = |path: &str| fs::metadata(home.join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("paint/scripts/mix"), mode("paint/SKILL.md")), (0o700, 0o600));
+    assert!(!home.join("paint/.git").exists());
+    assert_eq!(world.json(&["skills", "add", "--yes", &text(&from)]).1["error"]["code"], "exists");
+
+    // What is no file, and what would not be offered.
+    skill(&world, "from/linked", "");
+    symlink("/etc/passwd", world.path("from/linked/accounts")).unwrap();
+    fs::create_dir_all(world.path("from/silent")).unwrap();
+    fs::write(world.path("from/silent/SKILL.md"), "No words.\n").unwrap();
+    skill(&world, "from/loom", "");
+    for (name, code) in [("linked", 4), ("silent", 4), ("loom", 4), ("nowhere", 3)] {
+        let run = world.run(&["skills", "add", "--yes", &text(&world.path("from").join(name))]);
+        assert_eq!(run.code, Some(code), "{name}: {run:?}");
+    }
+    assert_eq!(
+        world.run(&["skills", "add", "--yes", &text(&world.path("from"))]).code,
+        Some(4),
+        "a link below"
+    );
+    fs::remove_file(world.path("from/linked/accounts")).unwrap();
+    assert_eq!(
+        world.run(&["skills", "add", "--yes", &text(&world.path("from"))]).code,
+        Some(3),
+        "no skill itself"
+    );
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 1);
+    let left = fs::read_dir(world.home().join("cache")).unwrap().filter_map(Result::ok);
+    assert_eq!(left.filter(|left| left.file_name().to_string_lossy().starts_with("skill-")).count(), 0);
+}
+
+#[test]
+fn a_skill_is_switched_off_and_on_by_its_name() {
+    let world = world();
+    skill(&world, "home/skills/weave", "");
+    skill(&world, "project/skills/paint", "");
+    let project = project(&world);
+    let is_on = |name: &str| {
+        let answer = listed(&world, &[]);
+        let all = answer["skills"].as_array().unwrap();
+        all.iter().find(|skill| skill["name"] == name).unwrap()["eligible"] == json!(true)
+    };
+    let switch = |how: &str, name: &str| world.run(&["--workspace", &project, "skills", how, name]);
+    assert!(is_on("weave") && is_on("paint"));
+    assert_eq!(switch("disable", "WEAVE").code, Some(0));
+    assert_eq!(switch("disable", "paint").code, Some(0));
+    assert!(!is_on("weave") && !is_on("paint"));
+    assert_eq!((switch("disable", "weave").code, switch("disable", "weav").code), (Some(4), Some(3)));
+    assert_eq!(switch("enable", "weave").code, Some(0));
+    assert!(is_on("weave") && !is_on("paint"));
+    assert_eq!(switch("enable", "weave").code, Some(4));
+    assert!(world.ok(&["config", "get", "skills.disabled"]).contains("paint"));
+}
+
+#[test]
+fn doctor_says_which_skills_are_left_out_and_whether_descriptions_are_shortened() {
+    let world = world();
+    let check = |world: &World| -> Option<Value> {
+        let (_, found) = world.json(&["--workspace", &project(world), "doctor", "--quick"]);
+        let checks = found["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == "skills").cloned()
+    };
+    assert_eq!(check(&world), None);
+    skill(&world, "home/skills/weave", "");
+    skill(&world, "project/skills/paint", "");
+    let found = check(&world).unwrap();
+    assert_eq!((&found["state"], &found["why"]), (&json!("ok"), &json!("2 of 2 offered")));
+    skill(&world, "project/skills/summarize", "");
+    let found = check(&world).unwrap();
+    assert_eq!(found["state"], "warn");
+    assert_eq!(found["why"], "2 of 3 offered; left out: summarize");
+    for number in 0..60 {
+        let folder = world.home().join(format!("skills/s{number}"));
+        fs::create_dir(&folder).unwrap();
+        let described = format!("---\nname: s{number}\ndescription: {}\n---\nDo.\n", "long ".repeat(150));
+        fs::write(folder.join("SKILL.md"), described).unwrap();
+    }
+    let why = check(&world).unwrap()["why"].as_str().unwrap().to_owned();
+    let shortened = listed(&world, &[])["shortened_to"].as_u64().unwrap();
+    let said = format!("descriptions of more than {shortened} characters are shortened");
+    assert!(why.contains(&said), "{why}");
+}
+
+#[test]
+fn a_message_that_names_a_skill_takes_its_text_along() {
+    let world = world();
+    skill(&world, "home/skills/weave", "disable-model-invocation: true\n");
+    skill(&world, "project/skills/paint", "");
+    skill(&world, "home/skills/sing", "metadata: {openclaw: {requires: {bins: [no-such-program]}}}\n");
+    let project = project(&world);
+    let say = |text: &str| world.run(&["--workspace", &project, "chat", "--new", "-m", text]);
+    let said = |world: &World| -> Vec<(String, String)> {
+        let nodes = nodes(world).into_iter().filter(|node| node["role"] == "user");
+        let word = |node: &Value, key: &str| node[key].as_str().unwrap().to_owned();
+        nodes.map(|node| (word(&node, "text"), word(&node, "trust"))).collect()
+    };
+    let run = say("Use $weave and $paint, not $sing, $HOME or $$paint: it costs 5$.");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.err.contains("the text of the skill weave goes with the message"), "{run:?}");
+    assert!(run.err.contains("the skill sing is not offered") && !run.err.contains("HOME"), "{run:?}");
+    let said = said(&world);
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[0].0.starts_with("Follow the skill weave") && said[0].0.ends_with("First do weave."),
+        "{said:?}"
+    );
+    assert!(said[1].0.contains("First do paint.") && said[2].0.starts_with("Use $weave"), "{said:?}");
+    let trust: Vec<&str> = said.iter().map(|(_, trust)| trust.as_str()).collect();
+    assert_eq!(trust, ["owner", "workspace", "owner"]);
+
+    // What a command of one's own says names none, nor what a skill is run for.
+    fs::create_dir_all(world.path("project/commands")).unwrap();
+    fs::write(world.path("project/commands/do.md"), "Use $weave.\n").unwrap();
+    let run = say("/do");
+    assert!(run.code == Some(0) && !run.err.contains("goes with"), "{run:?}");
+    let run = world.run(&["--workspace", &project, "skills", "run", "weave", "A scarf of $paint."]);
+    assert!(run.out.contains("First do weave.\n\nA scarf") && !run.err.contains("goes with"), "{run:?}");
+}
