@@ -18,6 +18,9 @@ use super::scripted::Scripted;
 
 /// Tools of the agent that has many: so many of the owner's own stand beside the others.
 const OWN_TOOLS: usize = 40;
+/// Skills of the agent that has many, and the characters of the description of each.
+const SKILLS: usize = 100;
+const DESCRIPTION: usize = 150;
 /// The window of a model of today, in tokens.
 const WINDOW: u32 = 128_000;
 /// Turns of a session whose requests are compared, where as many calls are asked for.
@@ -33,12 +36,23 @@ const LINES: usize = 500;
 /// Files: no line is read twice.
 const FILES: usize = 40;
 
+/// What an agent has beside the tools of every one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Equipment {
+    /// Tools of the owner's own.
+    tools: usize,
+    /// Skills in the home.
+    skills: usize,
+    /// Whether a hook hears of each call before it runs and after it.
+    hooks: bool,
+}
+
 /// Measures turns of so many calls in all.
 ///
 /// # Errors
 /// No server can be started, no workspace made, or a turn fails.
 pub(super) fn measure(report: &mut Report<'_>, scratch: &Scratch, calls: usize) -> Result<(), CommandError> {
-    report.note("turns of an agent with 60 tools");
+    report.note("turns of an agent with 60 tools and 100 skills");
     let place = scratch.at("desk");
     let lines: String = (1..=LINES).map(|line| format!("Line {line} of the log of the tides.\n")).collect();
     let write = |file| fs::write(place.join(format!("log-{file}.txt")), &lines);
@@ -69,7 +83,8 @@ fn own_work(
         if number % (calls + 1) == 0 { says("That is read.") } else { read_line(number) }
     });
     let server = server.map_err(|error| error.to_string())?;
-    let agent = agent(scratch, &format!("long-{window}"), &server, window, OWN_TOOLS)?;
+    let many = Equipment { tools: OWN_TOOLS, skills: SKILLS, hooks: false };
+    let agent = agent(scratch, &format!("long-{window}"), &server, window, many)?;
     let spent = |pair: &[Exchange]| pair[1].asked.saturating_duration_since(pair[0].answered);
     let mut times = Vec::<Vec<Duration>>::new();
     let turns = count / calls;
@@ -81,7 +96,7 @@ fn own_work(
     let path = 2 * turns * (calls + 1);
     let times: Times = times.into_iter().rev().take(TIMED).flatten().collect();
     let name = format!(
-        "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {tools} tools"
+        "own work from an answer that calls a tool to the next request, path of {path}, window {window}, {tools} tools, {SKILLS} skills"
     );
     let budget = if window < 100_000 { 5.0 } else { 10.0 };
     report.row(&name, times.median(), "ms, median", None);
@@ -109,7 +124,8 @@ fn repeated(report: &mut Report<'_>, scratch: &Scratch, place: &Path, turns: usi
         }
     });
     let server = server.map_err(|error| error.to_string())?;
-    let agent = agent(scratch, "talk", &server, WINDOW, OWN_TOOLS)?;
+    let many = Equipment { tools: OWN_TOOLS, skills: SKILLS, hooks: true };
+    let agent = agent(scratch, "talk", &server, WINDOW, many)?;
     for turn in 1..=turns {
         say(&agent, place, &format!("What does part {turn} of the log say of the tide?"))?;
     }
@@ -120,7 +136,7 @@ fn repeated(report: &mut Report<'_>, scratch: &Scratch, place: &Path, turns: usi
         same += before.iter().zip(&now).take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
         all += now.iter().map(String::len).sum::<usize>();
     }
-    let name = format!("prefix of a request that the one before had, {turns} turns, tools that wait");
+    let name = format!("prefix of a request that the one before had, {turns} turns, tools that wait, hooks");
     report.row(&name, same as f64 / all.max(1) as f64, "of the request shared", Some(0.95));
     Ok(())
 }
@@ -129,15 +145,22 @@ fn repeated(report: &mut Report<'_>, scratch: &Scratch, place: &Path, turns: usi
 fn first_request(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<usize, String> {
     let mut others = 0;
     let server = ModelServer::start(|_| says("Hello!")).map_err(|error| error.to_string())?;
-    for (name, own_tools) in [("", 0), (" with 60 tools", OWN_TOOLS)] {
-        let agent = agent(scratch, &format!("hello-{own_tools}"), &server, WINDOW, own_tools)?;
+    let mut least = 0.0;
+    for (name, tools_of_own, skills) in [("", 0, 0), (" with 60 tools", OWN_TOOLS, 0), ("", 0, SKILLS)] {
+        let has = Equipment { tools: tools_of_own, skills, hooks: false };
+        let agent = agent(scratch, &format!("hello-{tools_of_own}-{skills}"), &server, WINDOW, has)?;
         say(&agent, place, "Hello")?;
         let exchanges = server.taken();
-        let bytes = exchanges.first().map_or(0, |first| first.request.len());
-        report.row(&format!("request of a bare hello{name}"), bytes as f64 / 1_024.0, "KiB", Some(12.0));
+        let size = exchanges.first().map_or(0, |first| first.request.len()) as f64 / 1_024.0;
+        if skills > 0 {
+            let name = format!("what {SKILLS} skills add to it, descriptions of {DESCRIPTION} characters");
+            report.row(&name, size - least, "KiB", None);
+            continue;
+        }
+        report.row(&format!("request of a bare hello{name}"), size, "KiB", Some(12.0));
         let listed = tools(&exchanges)?;
-        if own_tools == 0 {
-            others = listed.len();
+        if tools_of_own == 0 {
+            (others, least) = (listed.len(), size);
         } else {
             let schemas: String = listed.iter().map(|tool| tool["function"].to_string()).collect();
             let tokens = context::Estimator::default().estimated(&schemas);
@@ -164,24 +187,43 @@ fn answered(report: &mut Report<'_>, scratch: &Scratch, place: &Path) -> Result<
     Ok(())
 }
 
-/// A home whose model is at a server, with tools of the owner's own beside the others.
+/// A home whose model is at a server, with what its agent has.
 fn agent(
     scratch: &Scratch,
     name: &str,
     server: &ModelServer,
     window: u32,
-    own_tools: usize,
+    has: Equipment,
 ) -> Result<Scripted, String> {
     let mut configuration = format!(
         "[providers.bench]\nbase_url = \"{}\"\ntools = true\nwindow = {window}\n[limits]\nturn_calls = 10000\nturn_tokens = 1000000000\n",
         server.base_url()
     );
-    for number in 0..own_tools {
+    if has.hooks {
+        for event in ["before_call", "after_call"] {
+            configuration += &format!("[hooks.{event}]\ncommand = \"cat > /dev/null\"\non = [\"{event}\"]\n");
+        }
+    }
+    for number in 0..has.tools {
         configuration += &format!(
             "[tools.tide_{number}]\ncommand = \"cat\"\ndescription = \"Says how high tide {number} is.\"\neffects = [\"read\"]\n"
         );
     }
-    Scripted::new(scratch.at(name), &configuration).map_err(|error| error.to_string())
+    let agent = Scripted::new(scratch.at(name), &configuration);
+    let made =
+        agent.and_then(|agent| (0..has.skills).try_for_each(|number| skill(&agent, number)).map(|()| agent));
+    made.map_err(|error| error.to_string())
+}
+
+/// Writes a skill into the home.
+fn skill(agent: &Scripted, number: usize) -> std::io::Result<()> {
+    let folder = agent.home().join("skills").join(format!("tide-{number}"));
+    fs::create_dir_all(&folder)?;
+    let described = format!("Reads the tide at place {number}. ");
+    let described: String = described.chars().cycle().take(DESCRIPTION).collect();
+    let text =
+        format!("---\nname: tide-{number}\ndescription: {described}\n---\nRead the log of the tide.\n");
+    fs::write(folder.join("SKILL.md"), text)
 }
 
 /// Says something in the agent's one conversation.

@@ -38,11 +38,12 @@ fn every_row_of_turns_is_there_and_is_a_number() {
     let rows = answer["rows"].as_array().unwrap();
     for name in [
         "one-shot turn, `drawloom chat -m`",
-        "own work from an answer that calls a tool to the next request, path of 22, window 32000, 60 tools",
-        "own work from an answer that calls a tool to the next request, path of 22, window 200000, 60 tools",
-        "prefix of a request that the one before had, 10 turns, tools that wait",
+        "own work from an answer that calls a tool to the next request, path of 22, window 32000, 60 tools, 100 skills",
+        "own work from an answer that calls a tool to the next request, path of 22, window 200000, 60 tools, 100 skills",
+        "prefix of a request that the one before had, 10 turns, tools that wait, hooks",
         "request of a bare hello",
         "request of a bare hello with 60 tools",
+        "what 100 skills add to it, descriptions of 150 characters",
         "schemas that are sent where others wait",
         "from the start of `drawloom approve` to the result of the call that waited",
     ] {
