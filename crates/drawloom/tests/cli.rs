@@ -38,6 +38,8 @@ mod chatting;
 mod checkpoint_sequences;
 #[path = "cli/coding.rs"]
 mod coding;
+#[path = "cli/coding_with_help.rs"]
+mod coding_with_help;
 #[path = "cli/command_tools.rs"]
 mod command_tools;
 #[path = "cli/configuration.rs"]
