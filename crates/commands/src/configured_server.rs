@@ -112,6 +112,11 @@ impl ConfiguredServer {
         self.allow_tools.as_deref().is_none_or(is_named) && !is_named(&self.deny_tools)
     }
 
+    /// Whether it reaches anybody else, as one without walls may.
+    pub(crate) fn is_online(&self) -> bool {
+        !self.net.is_empty() || self.sandbox == ServerSandbox::Off
+    }
+
     /// The server as it is started.
     ///
     /// # Errors

@@ -58,6 +58,8 @@ pub struct ServerFacts {
     pub name: String,
     /// Tools of it that the owner marked `read`; a server's own hints never count.
     pub reading: Vec<String>,
+    /// Whether it reaches anybody else.
+    pub is_online: bool,
 }
 
 /// Path of a call, below one of its roots.

@@ -26,6 +26,7 @@ pub enum RowId {
     TaintedNetworkExec,
     TaintedWeb,
     TaintedMessage,
+    TaintedServer,
     TaintedInstruction,
     ProtectedAsk,
     ExecNone,
@@ -192,6 +193,14 @@ pub const TABLE: &[Row] = &[
         Never,
         |call, session| session.tainted && call.has(Effect::Message),
         "text from outside is in view: a message could carry out what it says",
+    )
+    .repeat(Repeat::EachTime),
+    Row::new(
+        RowId::TaintedServer,
+        ASK,
+        Never,
+        |call, session| session.tainted && call.server.as_ref().is_some_and(|server| server.is_online),
+        "text from outside is in view: a call to a server with network could follow it and send something away",
     )
     .repeat(Repeat::EachTime),
     Row::new(

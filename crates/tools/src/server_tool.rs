@@ -25,7 +25,7 @@ pub struct ServerTool {
     pub schema: Value,
     /// Tools of the server that the owner marked as reading.
     pub reading: Vec<String>,
-    /// Whether its server has a network.
+    /// Whether its server reaches anybody else.
     pub is_online: bool,
 }
 
@@ -74,7 +74,7 @@ impl ServerTool {
             };
             output(call, ask(&name, arguments, call.cancel)).from_outside()
         };
-        Tool::reading_no_files(spec, run).of_server(ServerFacts { name: server, reading }, effects)
+        Tool::reading_no_files(spec, run).of_server(ServerFacts { name: server, reading, is_online }, effects)
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn described(server: &ConfiguredServer, name: &str, tool: &OfferedToo
         description: tool.description.clone(),
         schema: tool.schema.clone(),
         reading: server.read.clone(),
-        is_online: !server.net.is_empty(),
+        is_online: server.is_online(),
     }
 }
 

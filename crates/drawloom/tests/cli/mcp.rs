@@ -1,5 +1,6 @@
 //! Servers of tools (MCP): accepted, called, and kept within their walls (docs/mcp.md).
 
+use std::cell::Cell;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -104,12 +105,16 @@ fn looked(world: &World) -> Value {
 
 #[test]
 fn a_server_has_the_environment_that_is_written_and_sees_neither_the_home_nor_the_workspace() {
+    let looks = Cell::new(0);
     let look = |world: &World, path: &str| {
         let arguments =
             json!({"path": text(&world.home().join(path)), "write": text(&world.path("project/made"))});
         script(world, &[json!({"tool_calls": [called("notes:look", &arguments)]}), json!({"text": "Done."})]);
-        let mut command =
-            world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Look.", "--json"]);
+        let project = text(&world.path("project"));
+        // Of its own: in sight of what a server without walls said it is not called unasked.
+        let session = looks.replace(looks.get() + 1).to_string();
+        let chat = ["--workspace", &project, "chat", "--session", &session, "-m", "Look.", "--json"];
+        let mut command = world.command(&chat);
         // Keys of the owner, of a provider and of something else.
         command.env("OPENAI_API_KEY", "sk-canary-0123456789").env("AWS_SECRET_ACCESS_KEY", "x".repeat(40));
         let run = command.output().unwrap();
@@ -175,6 +180,22 @@ fn s3_what_a_server_says_is_from_outside_and_so_are_the_texts_of_its_tools() {
     assert!(!free("described", search("what a stranger wrote")), "the text of a tool");
     assert!(!free("said", called("notes:page", &json!({}))), "a result");
     assert!(!free("refused", called("notes:add", &json!({"a": "two"}))), "what does not fit its schema");
+}
+
+/// Rules and lasting answers hold for a server that reaches nobody alone.
+#[test]
+fn s3_a_tainted_call_to_a_server_with_network_is_denied_whatever_a_rule_allows() {
+    let tools = ["notes:add", "notes:page"];
+    let two = |more: &str| {
+        let world = accepted(&[], &tools, more);
+        let add = called("notes:add", &json!({"a": 2, "b": 3}));
+        assert_eq!(turn(&world, "plain", &[&[add.clone()]]), [""; 0], "{more}");
+        turn(&world, "tainted", &[&[called("notes:page", &json!({}))], &[add]])
+    };
+    assert_eq!(two(""), [""; 0]);
+    assert_eq!(two("net = [\"example.org\"]\n"), ["notes:add"]);
+    assert_eq!(two("net = [\"example.org\"]\nread = [\"add\"]\n"), ["notes:add"]);
+    assert_eq!(two("sandbox = \"off\"\n"), ["notes:add"]);
 }
 
 #[test]

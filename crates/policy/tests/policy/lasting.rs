@@ -7,7 +7,7 @@ use drawloom_policy::{
 
 use workspace::RelativePath;
 
-use crate::support::{CHAT, call, exec, file, online, policy, server};
+use crate::support::{CHAT, call, exec, file, online, online_server, policy, server};
 
 const PARTIAL: SessionFacts = SessionFacts { sandbox: SandboxLevel::Partial, ..CHAT };
 
@@ -62,6 +62,10 @@ fn one_answer_is_for_all_tools_of_a_server_that_the_owner_marked_as_reading_and_
     }
     let tainted = SessionFacts { tainted: true, ..CHAT };
     assert_eq!(offered(&Policy::default(), &server("docs", "search", true), &tainted), (None, None));
+    // What was answered before holds for a server that reaches nobody, and for no other.
+    let both = [server("docs", "list", true), online_server("docs", "list", true)];
+    let decisions = both.map(|call| decided(&Policy::default(), &call, &tainted, &given));
+    assert_eq!(decisions, [Decision::Allow, Decision::Ask]);
 }
 
 /// An allow rule stands behind the one that asks: it would be written for nothing.

@@ -93,7 +93,7 @@ fn calls() -> impl Strategy<Value = CallFacts> {
     ]);
     (
         select(vec!["read", "write", "exec", "message", "web_fetch", "search"]),
-        option::weighted(0.2, any::<bool>()),
+        option::weighted(0.2, any::<(bool, bool)>()),
         btree_set(select(Effect::ALL.to_vec()), 0..4),
         vec(path, 0..3),
         option::weighted(0.3, select(vec!["a.test", "B.test."])),
@@ -102,9 +102,9 @@ fn calls() -> impl Strategy<Value = CallFacts> {
     )
         .prop_map(|(tool, server, effects, paths, host, command, mark)| CallFacts {
             tool: tool.to_owned(),
-            server: server.map(|marked_read| {
+            server: server.map(|(marked_read, is_online)| {
                 let reading = if marked_read { vec![tool.to_owned()] } else { Vec::new() };
-                ServerFacts { name: "docs".to_owned(), reading }
+                ServerFacts { name: "docs".to_owned(), reading, is_online }
             }),
             effects,
             paths,
@@ -178,6 +178,7 @@ proptest! {
         let touched = call.written().any(|path| path.path.to_string().starts_with(".git"));
         let is_fixed = touched || call.mark == Some(CallMark::Administration)
             || (session.tainted && call.has(Effect::Message))
+            || (session.tainted && call.server.as_ref().is_some_and(|server| server.is_online))
             || (call.has(Effect::Exec) && session.sandbox != SandboxLevel::Full)
             || (session.plan_mode && call.has(Effect::Write));
         prop_assert!(!is_fixed || verdict.decision > Decision::Allow);

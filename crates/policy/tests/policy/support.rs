@@ -61,7 +61,17 @@ pub(crate) fn online(line: &str) -> CallFacts {
 pub(crate) fn server(name: &str, tool: &str, marked_read: bool) -> CallFacts {
     let effects: &[Effect] = if marked_read { &[Effect::Read] } else { &[Effect::Write, Effect::Net] };
     let reading = if marked_read { vec!["list".to_owned(), tool.to_owned()] } else { Vec::new() };
-    CallFacts { server: Some(ServerFacts { name: name.to_owned(), reading }), ..call(tool, effects) }
+    CallFacts {
+        server: Some(ServerFacts { name: name.to_owned(), reading, is_online: false }),
+        ..call(tool, effects)
+    }
+}
+
+/// The same call, of a server that reaches others.
+pub(crate) fn online_server(name: &str, tool: &str, marked_read: bool) -> CallFacts {
+    let mut call = server(name, tool, marked_read);
+    call.server.as_mut().unwrap().is_online = true;
+    call
 }
 
 #[derive(serde::Deserialize)]

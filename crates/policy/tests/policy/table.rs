@@ -10,7 +10,7 @@ use drawloom_policy::{
 
 use workspace::protected::Protection;
 
-use crate::support::{CHAT, JOB, call, exec, file, online, server};
+use crate::support::{CHAT, JOB, call, exec, file, online, online_server, server};
 
 /// A case: the row that decides, the call, what its session differs in, and the decisions in chat and unattended.
 type Case = (RowId, CallFacts, fn(&mut SessionFacts), Decision, Decision);
@@ -132,6 +132,10 @@ fn others() -> Vec<Case> {
         (RowId::Web, marked(web(), CallMark::ShownUrl), tainted, Allow, Allow),
         (RowId::ServerRead, server("docs", "search", true), plain, Ask, Deny),
         (RowId::ServerTool, server("github", "create_issue", false), plain, Ask, Deny),
+        (RowId::TaintedServer, online_server("github", "create_issue", false), tainted, Ask, Deny),
+        (RowId::TaintedServer, online_server("docs", "search", true), tainted, Ask, Deny),
+        (RowId::ServerTool, online_server("github", "create_issue", false), plain, Ask, Deny),
+        (RowId::ServerTool, server("github", "create_issue", false), tainted, Ask, Deny),
         (RowId::PlanWrite, server("github", "create_issue", false), planning, Deny, Deny),
         (RowId::Message, message(), plain, Ask, Deny),
         (RowId::MessageOwnTarget, marked(message(), CallMark::OwnTarget), plain, Ask, Allow),

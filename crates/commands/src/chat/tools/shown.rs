@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::profile;
 use crate::results::slash::{ToolShown, ToolSource, ToolsShown};
+use crate::settings::ConfiguredServer;
 
 /// The tools that an agent may call, and the names of the others there are (`/tools`). `model` is the one that is asked,
 /// once it is known; `is_unrestricted` says that commands have no walls.
@@ -77,8 +78,10 @@ fn bare_call(app: &App, name: &str, effects: &[Effect]) -> CallFacts {
     let effects = effects.iter().copied().chain(command.is_some().then_some(Effect::Net)).collect();
     let (server, bare) = server_of(name).map_or((None, name), |(server, tool)| (Some(server), tool));
     let server = server.map(|server| {
-        let reading = app.settings.mcp.get(server).map(|server| server.read.clone()).unwrap_or_default();
-        ServerFacts { name: server.to_owned(), reading }
+        let configured = app.settings.mcp.get(server);
+        let reading = configured.map(|server| server.read.clone()).unwrap_or_default();
+        let is_online = configured.is_none_or(ConfiguredServer::is_online);
+        ServerFacts { name: server.to_owned(), reading, is_online }
     });
     CallFacts { tool: bare.to_owned(), server, effects, command, ..CallFacts::default() }
 }
