@@ -243,6 +243,8 @@ mod streams;
 mod subagents;
 #[path = "cli/subagents_ended.rs"]
 mod subagents_ended;
+#[path = "cli/subagents_together.rs"]
+mod subagents_together;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/thinking.rs"]

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::event::{EventSink, SessionEvent};
 use crate::session::EventLog;
+use crate::session::turn::DeniedCalls;
 
 pub(super) use desk::SubagentDesk;
 pub use record::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus};
@@ -39,6 +40,8 @@ pub(super) struct Parent {
     pub(super) session: SessionId,
     /// The turn that began it, as far as spending goes.
     pub(super) spending: String,
+    /// Calls that were denied in that turn.
+    pub(super) denied: DeniedCalls,
     /// How many subagents stand between that session and it, itself among them.
     pub(super) depth: u32,
     /// Where its questions are asked.

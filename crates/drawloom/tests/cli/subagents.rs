@@ -65,7 +65,7 @@ fn run(world: &World, more: &[&str], text: &str) -> Run {
 }
 
 /// A call that goes on while a test looks at it.
-fn begun(world: &World, more: &[&str], text: &str) -> Child {
+pub(crate) fn begun(world: &World, more: &[&str], text: &str) -> Child {
     let mut command = world.command(&words(world, more, text));
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -136,7 +136,7 @@ fn what_a_subagent_comes_to_begins_the_next_turn_of_whoever_began_it() {
 }
 
 /// Questions that stand, once there are as many.
-fn questions(world: &World, number: usize) -> Vec<Value> {
+pub(crate) fn questions(world: &World, number: usize) -> Vec<Value> {
     let began = Instant::now();
     loop {
         let (_, open) = world.json(&["approvals", "list"]);
@@ -170,7 +170,7 @@ fn with(states: &[(&str, &str)]) -> Vec<(String, String)> {
 const MEMORY: &str = "Be kind.\n";
 
 /// A call that asks.
-fn asks() -> Value {
+pub(crate) fn asks() -> Value {
     json!([{"name": "write", "arguments": {"path": "MEMORY.md", "content": MEMORY}}])
 }
 
@@ -224,7 +224,7 @@ fn four_run_at_once_and_one_that_waits_for_a_yes_is_answered_where_it_was_begun(
     assert!(of_long.contains("not finished: a limit was reached"), "{of_long}");
 }
 
-fn chat_code(world: &World, line: &str) -> Option<i32> {
+pub(crate) fn chat_code(world: &World, line: &str) -> Option<i32> {
     run(world, &[], line).code
 }
 

@@ -18,7 +18,7 @@ use super::{Parent, RunningSubagent, SubagentEnd, SubagentRecord, SubagentState,
 use crate::error::AgentError;
 use crate::event::EventSink;
 use crate::runtime::Runtime;
-use crate::session::turn::{TurnConfig, tool_author};
+use crate::session::turn::{DeniedCalls, TurnConfig, tool_author};
 use crate::session::{Handle, SessionSettings};
 
 /// What names of their sessions begin with.
@@ -48,6 +48,8 @@ pub(in crate::session) struct SubagentDesk {
     pub(in crate::session) hands_back: bool,
     /// Tokens that its turn may still use.
     pub(in crate::session) tokens: u64,
+    /// Calls that were denied in it.
+    pub(in crate::session) denied: DeniedCalls,
 }
 
 impl Subagents for SubagentDesk {
@@ -128,8 +130,9 @@ impl SubagentDesk {
         let events = Arc::clone(&self.events);
         let session = self.parent.as_ref().map_or(&self.handle.id, |parent| &parent.session).clone();
         let (spending, budget) = (place.spending.clone(), budget.map(Money::from_dollars));
+        let denied = self.denied.clone();
         let terms = Arc::new(SubagentTerms { label: label.clone(), budget });
-        let parent = Parent { terms, session, spending, depth, events, running };
+        let parent = Parent { terms, session, spending, denied, depth, events, running };
         let work = SubagentWork {
             runtime,
             begun_by: self.handle.clone(),

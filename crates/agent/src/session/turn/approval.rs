@@ -2,7 +2,7 @@
 //! whether the answer holds for this call, for the session or for good.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loom::Trust;
 use policy::{
@@ -10,6 +10,7 @@ use policy::{
     SessionType,
 };
 use store::{CallId, Principal};
+use tokio::sync::Semaphore;
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
@@ -27,9 +28,39 @@ const DIFF_LINES: usize = 400;
 const DIFF_BYTES: usize = 64 << 10;
 
 /// Calls that were denied in a turn, by tool and subject, with what was shown of them: none of them is asked about again (spec:
-/// security §14). Another change of the same file is another call, up to [`MOST_DENIALS`].
-#[derive(Debug, Default)]
-pub(super) struct DeniedCalls(HashMap<(String, String), Vec<Option<String>>>);
+/// security §14). Another change of the same file is another call, up to [`MOST_DENIALS`]. Clones share them: the turn has
+/// them with its subagents, and with the turns that go on with it.
+#[derive(Debug, Clone, Default)]
+pub(in crate::session) struct DeniedCalls(Arc<Mutex<HashMap<(String, String), Arc<DeniedSubject>>>>);
+
+/// Calls with one subject, as far as they were denied.
+#[derive(Debug)]
+struct DeniedSubject {
+    /// One permit: of whoever is asking about them.
+    asks: Semaphore,
+    /// What was shown of each.
+    shown: Mutex<Vec<Option<String>>>,
+}
+
+impl DeniedCalls {
+    fn of(&self, tool: &str, subject: &str) -> Arc<DeniedSubject> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(DeniedSubject { asks: Semaphore::new(1), shown: Mutex::default() });
+        Arc::clone(all.entry((tool.to_owned(), subject.to_owned())).or_insert_with(new))
+    }
+}
+
+impl DeniedSubject {
+    fn shown(&self) -> MutexGuard<'_, Vec<Option<String>>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a call is asked about no more.
+    fn has(&self, shown: &Option<String>) -> bool {
+        let denied = self.shown();
+        denied.len() >= MOST_DENIALS || denied.contains(shown)
+    }
+}
 
 /// Denials of calls with one subject in a turn, at most: whoever said no so often is not asked about the next one.
 const MOST_DENIALS: usize = 3;
@@ -63,7 +94,7 @@ impl Turn<'_> {
     pub(super) async fn permit(
         &self,
         site: &CallSite<'_>,
-        denied: &mut DeniedCalls,
+        denied: &DeniedCalls,
         call: ProposedCall<'_>,
     ) -> Result<Permit, AgentError> {
         let ProposedCall { id, tool, checked, trust, outside, plan_mode } = call;
@@ -107,6 +138,25 @@ impl Turn<'_> {
         }
         // The same file by another name is the same call.
         let subject = asked(checked, CheckedCall::subject).await;
+        let denied = denied.of(tool, &subject);
+        // Where a subagent and its parent, or two of them, mean the same, the second hears what was answered to the first.
+        let _asks = match denied.asks.try_acquire() {
+            Ok(asks) => asks,
+            Err(_) => {
+                let _waits = site.call.waited.begin();
+                let mut cancel = site.call.cancel.clone();
+                let asks = tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => return Err(AgentError::Stopped),
+                    asks = denied.asks.acquire() => asks.map_err(|_| AgentError::Stopped)?,
+                };
+                let permissions = self.permissions(checked.session()).await;
+                if decide(permissions).await.decision == PolicyDecision::Allow {
+                    return Ok(Permit::Allowed);
+                }
+                asks
+            }
+        };
         let incomparable = |why: String| refused(&format!("a file it names could not be compared: {why}"));
         let rests_on = match asked(checked, CheckedCall::rests_on).await {
             Ok(files) => files,
@@ -122,8 +172,7 @@ impl Turn<'_> {
             Some(Ok(diff)) => Some(diff),
             None => None,
         };
-        let denied = denied.0.entry((tool.to_owned(), subject.clone())).or_default();
-        if denied.len() >= MOST_DENIALS || denied.contains(&shown) {
+        if denied.has(&shown) {
             return refused("it was denied before in this turn");
         }
         let lines: Vec<&str> = shown.iter().flat_map(|diff| diff.lines()).collect();
@@ -145,7 +194,7 @@ impl Turn<'_> {
         let question = Question { kind: QuestionKind::Approval, text, subject: decides, answers };
         let Answer { decision, word, reason, .. } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
-            denied.push(shown);
+            denied.shown().push(shown);
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return refused(&format!("{because}, and it was denied{why}"));
         }

@@ -17,12 +17,13 @@ use crate::turn_bounds::TurnBounds;
 /// Characters of arguments in a question.
 const SHOWN: usize = 200;
 
-/// What a turn has used, for one that goes on with it.
-#[derive(Debug, Clone, Copy)]
+/// What a turn has used and was denied, for one that goes on with it.
+#[derive(Debug, Clone)]
 pub(in crate::session) struct UsedByTurn {
     model_calls: u32,
     tokens: u64,
     allowed: TurnBounds,
+    denied: DeniedCalls,
 }
 
 /// What a turn did so far.
@@ -48,12 +49,16 @@ pub(super) struct TurnLimits {
 }
 
 impl TurnLimits {
-    pub(super) fn new(bounds: TurnBounds) -> Self {
-        Self::after(bounds, UsedByTurn { model_calls: 0, tokens: 0, allowed: bounds })
+    /// Limits of a turn that goes on with none, where these calls are denied already.
+    pub(super) fn new(bounds: TurnBounds, denied: DeniedCalls) -> Self {
+        Self::after(bounds, UsedByTurn { model_calls: 0, tokens: 0, allowed: bounds, denied })
     }
 
     /// Limits of a turn that goes on with one before it.
-    pub(super) fn after(bounds: TurnBounds, UsedByTurn { model_calls, tokens, allowed }: UsedByTurn) -> Self {
+    pub(super) fn after(
+        bounds: TurnBounds,
+        UsedByTurn { model_calls, tokens, allowed, denied }: UsedByTurn,
+    ) -> Self {
         Self {
             bounds,
             allowed,
@@ -64,7 +69,7 @@ impl TurnLimits {
             tokens,
             same: HashMap::new(),
             is_met: false,
-            denied: DeniedCalls::default(),
+            denied,
             last_call: None,
             continued: 0,
         }
@@ -84,8 +89,9 @@ impl TurnLimits {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
-    pub(super) const fn used(&self) -> UsedByTurn {
-        UsedByTurn { model_calls: self.model_calls, tokens: self.tokens, allowed: self.allowed }
+    pub(super) fn used(&self) -> UsedByTurn {
+        let Self { model_calls, tokens, allowed, .. } = *self;
+        UsedByTurn { model_calls, tokens, allowed, denied: self.denied.clone() }
     }
 
     /// Tokens that it may use before it asks.
@@ -98,8 +104,8 @@ impl TurnLimits {
         self.is_met |= matches!(error, AgentError::Limit(_));
     }
 
-    pub(super) const fn denied(&mut self) -> &mut DeniedCalls {
-        &mut self.denied
+    pub(super) const fn denied(&self) -> &DeniedCalls {
+        &self.denied
     }
 
     /// Counts a call of a tool. The order of keys makes no other call.
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn a_turn_comes_to_each_of_its_limits() {
         let bounds = TurnBounds { model_calls: 2, tokens: 3_000, ..TurnBounds::default() };
-        let mut limits = TurnLimits::new(bounds);
+        let mut limits = TurnLimits::new(bounds, DeniedCalls::default());
         limits.count_model_call();
         limits.count_tokens(2_999);
         assert!(!limits.are_met(), "{limits:?}");
@@ -235,7 +241,10 @@ mod tests {
 
     #[test]
     fn time_in_which_people_are_waited_for_does_not_count() {
-        let mut limits = TurnLimits::new(TurnBounds { time: Duration::ZERO, ..TurnBounds::default() });
+        let mut limits = TurnLimits::new(
+            TurnBounds { time: Duration::ZERO, ..TurnBounds::default() },
+            DeniedCalls::default(),
+        );
         assert_eq!(met(&limits, 0), "the turn takes 0 s: 0 s more?");
         limits.bounds.time = Duration::from_secs(90 * 60);
         limits.allowed = limits.bounds;

@@ -82,7 +82,10 @@ impl Turn<'_> {
         let bounds = self.runtime.turn_bounds;
         match self.task.before(first) {
             Some(before) => TurnLimits::after(bounds, before.used),
-            None => TurnLimits::new(bounds),
+            None => {
+                let denied = self.task.parent.as_ref().map(|parent| parent.denied.clone());
+                TurnLimits::new(bounds, denied.unwrap_or_default())
+            }
         }
     }
 
@@ -123,6 +126,7 @@ impl Turn<'_> {
             answer_within: limits.answer_within,
             hands_back: site.hands_back,
             tokens: limits.tokens_left(),
+            denied: limits.denied().clone(),
         }
     }
 }
