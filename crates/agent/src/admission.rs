@@ -1,7 +1,6 @@
 //! Admission: whether a request may be sent beside what the home has spent and reserved, and with whose yes.
 
 use futures_util::future::BoxFuture;
-use loom::TreeId;
 use model::{ModelPlace, Money, Params};
 use store::{Principal, Reservation};
 
@@ -41,7 +40,7 @@ impl Runtime {
                 return Ok(None);
             }
             if let Some(subagent) = &call.subagent {
-                self.require_budget(subagent, ask.tree, money).await?;
+                self.require_budget(subagent, money).await?;
             }
             let micro_dollars = money.0.div_ceil(NANOS);
             let mut is_recovered = false;
@@ -74,23 +73,23 @@ impl Runtime {
         })
     }
 
-    /// Refuses a request of a subagent that does not fit in what is left of its budget.
-    async fn require_budget(
-        &self,
-        subagent: &SubagentTerms,
-        tree: TreeId,
-        asked: Money,
-    ) -> Result<(), AgentError> {
-        let Some(most) = subagent.budget else { return Ok(()) };
-        let spent = self.store.spent_in(&Principal::Owner, tree).await?.micro_dollars;
-        let spent = Money(spent.saturating_mul(NANOS));
-        if spent + asked <= most {
-            return Ok(());
+    /// Refuses a request of a subagent that does not fit in what is left of its budget, or of one that it works for.
+    async fn require_budget(&self, subagent: &SubagentTerms, asked: Money) -> Result<(), AgentError> {
+        for terms in subagent.and_above() {
+            let Some(most) = terms.budget else { continue };
+            let mut spent = Money::ZERO;
+            for tree in terms.trees() {
+                let in_tree = self.store.spent_in(&Principal::Owner, tree).await?.micro_dollars;
+                spent = spent + Money(in_tree.saturating_mul(NANOS));
+            }
+            if spent + asked > most {
+                let what = format!(
+                    "its next request may cost up to {asked}; its budget is {most}, of which {spent} is spent"
+                );
+                return Err(AgentError::Limit(what));
+            }
         }
-        let what = format!(
-            "its next request may cost up to {asked}; its budget is {most}, of which {spent} is spent"
-        );
-        Err(AgentError::Limit(what))
+        Ok(())
     }
 }
 

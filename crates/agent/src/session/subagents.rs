@@ -8,6 +8,7 @@ mod desk;
 mod record;
 mod work;
 
+use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use loom::Trust;
@@ -19,17 +20,42 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::event::{EventSink, SessionEvent};
 use crate::session::EventLog;
-use crate::session::turn::DeniedCalls;
+use crate::session::turn::UsedByTurn;
 
 pub(super) use desk::SubagentDesk;
 pub use record::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus};
 
 /// What holds for the requests and questions of a subagent.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SubagentTerms {
     pub label: String,
-    /// Most that it may cost; none where only what holds for its parent does.
+    /// Most that it may cost, with those below it; none where only what holds for its parent does.
     pub budget: Option<Money>,
+    /// Its tree, and those of the subagents below it.
+    trees: Mutex<Vec<TreeId>>,
+    /// Those of the subagent whose own it is.
+    above: Option<Arc<Self>>,
+}
+
+impl SubagentTerms {
+    fn new(label: String, budget: Option<Money>, tree: TreeId, above: Option<Arc<Self>>) -> Self {
+        let terms = Self { label, budget, trees: Mutex::default(), above };
+        terms.and_above().for_each(|terms| terms.lock().push(tree));
+        terms
+    }
+
+    /// These, and those of all whose subagent it is, the nearest first.
+    pub(crate) fn and_above(&self) -> impl Iterator<Item = &Self> {
+        successors(Some(self), |terms| terms.above.as_deref())
+    }
+
+    pub(crate) fn trees(&self) -> Vec<TreeId> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<TreeId>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whose subagent a task works for.
@@ -40,8 +66,8 @@ pub(super) struct Parent {
     pub(super) session: SessionId,
     /// The turn that began it, as far as spending goes.
     pub(super) spending: String,
-    /// Calls that were denied in that turn.
-    pub(super) denied: DeniedCalls,
+    /// What that turn used and was denied, which they have together.
+    pub(super) turn: UsedByTurn,
     /// How many subagents stand between that session and it, itself among them.
     pub(super) depth: u32,
     /// Where its questions are asked.

@@ -37,7 +37,6 @@ use crate::event::{SayId, SessionEvent};
 use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
-pub(super) use approval::DeniedCalls;
 use calls::{CallSite, Called};
 pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};

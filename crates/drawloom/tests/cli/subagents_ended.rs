@@ -72,6 +72,12 @@ fn priced() -> (Server, World) {
             _ => Some(server::chat("", "Done.", 1_000)),
         }
     });
+    let world = at_a_price(&server, "");
+    (server, world)
+}
+
+/// A world whose model is that of this server, at a tenth of a dollar for a thousand tokens.
+pub(crate) fn at_a_price(server: &Server, more: &str) -> World {
     let world = world(&[], "");
     world.write(
         "config.toml",
@@ -79,11 +85,11 @@ fn priced() -> (Server, World) {
             "[providers.box]\nbase_url = \"{}\"\nplace = \"remote\"\nkind = \"openai\"\nwindow = 400000\n\
              [models.\"box/m\"]\nprice_input = 100\nprice_output = 100\noutput_limit = 100\ntools = true\n\
              [model]\ndefault = \"box/m\"\n[budget]\nturn = 100\nday = 1000\nmonth = 1000\n\
-             [agents.assistant]\ntools = [\"read\", \"spawn\"]\n",
+             [agents.assistant]\ntools = [\"read\", \"spawn\"]\n{more}",
             server.base()
         ),
     );
-    (server, world)
+    world
 }
 
 #[test]

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::subagents::{asks, begun, chat_code, of, of_calls, questions, spawn, world};
+use crate::server::{self, Server};
+use crate::subagents::{
+    asks, begun, chat, chat_code, main_tree, nodes_of, of, of_calls, questions, spawn, subagents, world,
+};
+use crate::subagents_ended::at_a_price;
 use crate::tools::calls;
 use crate::world::World;
 
@@ -53,4 +57,66 @@ fn what_two_of_them_would_do_is_asked_once() {
     ];
     let events = denied_once(&world(&lines, ""));
     assert_eq!(asked(&events), 1, "{events:?}");
+}
+
+#[test]
+fn tokens_of_subagents_are_those_of_the_turn_that_began_them() {
+    let with = |mut line: Value, tokens: u64| {
+        line["usage"] = json!({"input": tokens, "output": 1});
+        line
+    };
+    let look = json!([{"name": "read", "arguments": {"path": "AGENTS.md"}}]);
+    let lines = [
+        with(calls(&json!([spawn("first", &json!({})), spawn("second", &json!({}))])), 10),
+        with(json!({"text": "Waiting."}), 10),
+        with(json!({"text": "Done.", "loop": true}), 10),
+        with(of_calls("first", &look), 60_000),
+        with(of("first", json!({"text": "I looked."})), 60_000),
+        with(of_calls("second", &look), 10),
+        with(of("second", json!({"text": "I looked."})), 10),
+    ];
+    let world = world(&lines, "[limits]\nsubagents = 1\nturn_tokens = 100000\n");
+    let (code, done) = chat(&world, &[], "Have both look.");
+    assert_eq!((code, done["finish"].as_str()), (Some(1), Some("limit")), "{done}");
+    let found = subagents(&world);
+    let states: Vec<&str> = found.iter().map(|one| one["state"].as_str().unwrap()).collect();
+    assert_eq!((states, &found[1]["model_calls"]), (vec!["done", "limit"], &json!(0)), "{found:?}");
+    assert!(found[1]["why"].as_str().unwrap().contains("tokens were sent and received"), "{found:?}");
+}
+
+#[test]
+fn what_one_below_another_spends_is_held_to_the_budget_of_both() {
+    let server = Server::start(|path, body| {
+        if !path.ends_with("/chat/completions") {
+            return None;
+        }
+        let messages = body["messages"].to_string();
+        let calls = body["messages"].as_array()?.iter().filter(|message| message["role"] == "tool").count();
+        let is_of = |label: &str| messages.contains(&format!("\"Do the {label}.\""));
+        let spawned = |label: &str, more: Value| {
+            Some(server::call("s", "", "spawn", &spawn(label, &more)["arguments"]))
+        };
+        match calls {
+            _ if is_of("inner") => {
+                Some(server::call("l", "I looked.", "read", &json!({"path": format!("{calls}.md")})))
+            }
+            0 if is_of("outer") => spawned("inner", json!({})),
+            0 => spawned("outer", json!({"budget": 0.6})),
+            _ => Some(server::chat("", "Done.", 1_000)),
+        }
+    });
+    let world = at_a_price(&server, "[limits]\nsubagent_depth = 2\n");
+    let (code, done) = chat(&world, &[], "Go deep.");
+    assert_eq!(code, Some(0), "{done}");
+    let outer = subagents(&world).remove(0);
+    let nodes = nodes_of(&world, outer["tree"].as_str().unwrap());
+    let told = nodes.iter().find(|node| node["text"].as_str().unwrap().starts_with("[subagent inner, "));
+    let told = told.unwrap_or_else(|| panic!("{nodes:?}"))["text"].as_str().unwrap();
+    assert!(
+        told.contains("not finished: a limit was reached") && told.contains("its budget is $0.6000"),
+        "{told}"
+    );
+    // What the inner one left is too little for the outer one to go on.
+    assert_eq!(outer["state"], json!("limit"), "{outer}");
+    assert!(nodes_of(&world, &main_tree(&world)).len() > 3);
 }

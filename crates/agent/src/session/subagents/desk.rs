@@ -18,7 +18,7 @@ use super::{Parent, RunningSubagent, SubagentEnd, SubagentRecord, SubagentState,
 use crate::error::AgentError;
 use crate::event::EventSink;
 use crate::runtime::Runtime;
-use crate::session::turn::{DeniedCalls, TurnConfig, tool_author};
+use crate::session::turn::{TurnConfig, UsedByTurn, tool_author};
 use crate::session::{Handle, SessionSettings};
 
 /// What names of their sessions begin with.
@@ -46,10 +46,8 @@ pub(in crate::session) struct SubagentDesk {
     pub(in crate::session) events: Arc<dyn EventSink>,
     pub(in crate::session) answer_within: Option<Duration>,
     pub(in crate::session) hands_back: bool,
-    /// Tokens that its turn may still use.
-    pub(in crate::session) tokens: u64,
-    /// Calls that were denied in it.
-    pub(in crate::session) denied: DeniedCalls,
+    /// What its turn used and was denied.
+    pub(in crate::session) turn: UsedByTurn,
 }
 
 impl Subagents for SubagentDesk {
@@ -126,13 +124,14 @@ impl SubagentDesk {
             running.stop.cancel();
         }
         let mut runtime = self.runtime.clone();
-        (runtime.turn_bounds.model_calls, runtime.turn_bounds.tokens) = (bounds.model_calls, self.tokens);
+        runtime.turn_bounds.model_calls = bounds.model_calls;
         let events = Arc::clone(&self.events);
         let session = self.parent.as_ref().map_or(&self.handle.id, |parent| &parent.session).clone();
         let (spending, budget) = (place.spending.clone(), budget.map(Money::from_dollars));
-        let denied = self.denied.clone();
-        let terms = Arc::new(SubagentTerms { label: label.clone(), budget });
-        let parent = Parent { terms, session, spending, denied, depth, events, running };
+        let turn = self.turn.clone();
+        let above = self.parent.as_ref().map(|parent| Arc::clone(&parent.terms));
+        let terms = Arc::new(SubagentTerms::new(label.clone(), budget, tree, above));
+        let parent = Parent { terms, session, spending, turn, depth, events, running };
         let work = SubagentWork {
             runtime,
             begun_by: self.handle.clone(),

@@ -1,6 +1,8 @@
 //! Limits of one turn (spec: agent §1 *Limits*).
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tools::WaitedTime;
@@ -21,9 +23,19 @@ const SHOWN: usize = 200;
 #[derive(Debug, Clone)]
 pub(in crate::session) struct UsedByTurn {
     model_calls: u32,
-    tokens: u64,
+    tokens: UsedTokens,
     allowed: TurnBounds,
     denied: DeniedCalls,
+}
+
+/// Tokens that a turn used, with its subagents. Clones share the number.
+#[derive(Debug, Clone, Default)]
+struct UsedTokens(Arc<AtomicU64>);
+
+impl UsedTokens {
+    fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a turn did so far.
@@ -38,7 +50,7 @@ pub(super) struct TurnLimits {
     /// How long somebody may take to answer a question: the longest of all whose text it answers; none where nobody answers.
     pub(super) answer_within: Option<Duration>,
     model_calls: u32,
-    tokens: u64,
+    tokens: UsedTokens,
     /// Calls by tool and arguments, since a file changed.
     same: HashMap<(String, String), u32>,
     is_met: bool,
@@ -49,9 +61,9 @@ pub(super) struct TurnLimits {
 }
 
 impl TurnLimits {
-    /// Limits of a turn that goes on with none, where these calls are denied already.
-    pub(super) fn new(bounds: TurnBounds, denied: DeniedCalls) -> Self {
-        Self::after(bounds, UsedByTurn { model_calls: 0, tokens: 0, allowed: bounds, denied })
+    pub(super) fn new(bounds: TurnBounds) -> Self {
+        let (tokens, denied) = (UsedTokens::default(), DeniedCalls::default());
+        Self::after(bounds, UsedByTurn { model_calls: 0, tokens, allowed: bounds, denied })
     }
 
     /// Limits of a turn that goes on with one before it.
@@ -85,18 +97,19 @@ impl TurnLimits {
         self.model_calls += 1;
     }
 
-    pub(super) const fn count_tokens(&mut self, tokens: u64) {
-        self.tokens = self.tokens.saturating_add(tokens);
+    pub(super) fn count_tokens(&self, tokens: u64) {
+        self.tokens.0.fetch_add(tokens, Ordering::Relaxed);
     }
 
     pub(super) fn used(&self) -> UsedByTurn {
-        let Self { model_calls, tokens, allowed, .. } = *self;
-        UsedByTurn { model_calls, tokens, allowed, denied: self.denied.clone() }
+        let Self { model_calls, allowed, .. } = *self;
+        UsedByTurn { model_calls, tokens: self.tokens.clone(), allowed, denied: self.denied.clone() }
     }
 
-    /// Tokens that it may use before it asks.
-    pub(super) const fn tokens_left(&self) -> u64 {
-        self.allowed.tokens.saturating_sub(self.tokens)
+    /// What a turn of a subagent begins with: its own number of model calls, and what is left of everything else.
+    pub(super) fn of_subagent(&self, model_calls: u32) -> UsedByTurn {
+        let allowed = TurnBounds { model_calls, tokens: self.allowed.tokens, ..self.bounds };
+        UsedByTurn { model_calls: 0, allowed, ..self.used() }
     }
 
     /// The turn ends, also with what was said meanwhile, where a limit is met elsewhere.
@@ -155,9 +168,10 @@ impl TurnLimits {
                 format!("{} more?", spoken(bounds.time)),
             ));
         }
-        if self.tokens >= allowed.tokens {
+        if self.tokens.number() >= allowed.tokens {
             let grouped = text::number::grouped;
-            let what = format!("{} tokens were sent and received in this turn", grouped(self.tokens));
+            let what =
+                format!("{} tokens were sent and received in this turn", grouped(self.tokens.number()));
             return Some((what, format!("{} more?", grouped(bounds.tokens))));
         }
         None
@@ -178,7 +192,7 @@ impl TurnLimits {
             let allowed = &mut self.allowed;
             allowed.model_calls = self.model_calls.saturating_add(bounds.model_calls);
             allowed.time = time.saturating_add(bounds.time);
-            allowed.tokens = self.tokens.saturating_add(bounds.tokens);
+            allowed.tokens = self.tokens.number().saturating_add(bounds.tokens);
         }
         if let Some(((tool, arguments), number)) =
             self.repeated().map(|(call, number)| (call.clone(), number))
@@ -228,7 +242,7 @@ mod tests {
     #[test]
     fn a_turn_comes_to_each_of_its_limits() {
         let bounds = TurnBounds { model_calls: 2, tokens: 3_000, ..TurnBounds::default() };
-        let mut limits = TurnLimits::new(bounds, DeniedCalls::default());
+        let mut limits = TurnLimits::new(bounds);
         limits.count_model_call();
         limits.count_tokens(2_999);
         assert!(!limits.are_met(), "{limits:?}");
@@ -241,10 +255,7 @@ mod tests {
 
     #[test]
     fn time_in_which_people_are_waited_for_does_not_count() {
-        let mut limits = TurnLimits::new(
-            TurnBounds { time: Duration::ZERO, ..TurnBounds::default() },
-            DeniedCalls::default(),
-        );
+        let mut limits = TurnLimits::new(TurnBounds { time: Duration::ZERO, ..TurnBounds::default() });
         assert_eq!(met(&limits, 0), "the turn takes 0 s: 0 s more?");
         limits.bounds.time = Duration::from_secs(90 * 60);
         limits.allowed = limits.bounds;

@@ -77,15 +77,13 @@ impl Turn<'_> {
     }
 
     /// Limits of a turn: of one that a result begins, what is left of those of the turn before, so that nothing goes round
-    /// without end.
+    /// without end; of a subagent, what is left of those of the turn that began it.
     pub(super) fn limits(&self, first: &Pending) -> TurnLimits {
-        let bounds = self.runtime.turn_bounds;
-        match self.task.before(first) {
-            Some(before) => TurnLimits::after(bounds, before.used),
-            None => {
-                let denied = self.task.parent.as_ref().map(|parent| parent.denied.clone());
-                TurnLimits::new(bounds, denied.unwrap_or_default())
-            }
+        let (bounds, parent) = (self.runtime.turn_bounds, self.task.parent.as_ref());
+        let before = self.task.before(first).map(|before| before.used);
+        match before.or_else(|| parent.map(|parent| parent.turn.clone())) {
+            Some(used) => TurnLimits::after(bounds, used),
+            None => TurnLimits::new(bounds),
         }
     }
 
@@ -125,8 +123,7 @@ impl Turn<'_> {
             events: self.events(),
             answer_within: limits.answer_within,
             hands_back: site.hands_back,
-            tokens: limits.tokens_left(),
-            denied: limits.denied().clone(),
+            turn: limits.of_subagent(self.runtime.subagents.model_calls),
         }
     }
 }
