@@ -111,10 +111,8 @@ fn what_a_subagent_comes_to_begins_the_next_turn_of_whoever_began_it() {
         result.starts_with("[subagent docs, sub-") && result.ends_with(": done]\nI wrote docs.md."),
         "{result}"
     );
-    assert_eq!(
-        (last[1]["author"].as_str(), said(last[2])),
-        (Some("subagent/docs"), "The docs are being written.")
-    );
+    assert!(last[1]["author"].as_str().unwrap().starts_with("subagent/sub-"), "{}", last[1]);
+    assert_eq!(said(last[2]), "The docs are being written.");
     let all = subagents(&world);
     let one = &all[0];
     assert_eq!((all.len(), &one["state"], &one["label"]), (1, &json!("done"), &json!("docs")), "{all:?}");

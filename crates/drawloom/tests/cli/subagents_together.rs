@@ -49,7 +49,8 @@ fn what_two_of_them_would_do_is_asked_once() {
     let lines = [
         calls(&json!([spawn("one", &json!({})), spawn("two", &json!({}))])),
         json!({"text": "Waiting."}),
-        json!({"text": "Done.", "loop": true}),
+        json!({"text": "Done."}),
+        json!({"text": "Done."}),
         of_calls("one", &asks()),
         of("one", json!({"text": "I may not.", "expect": ["write was not run"]})),
         of_calls("two", &asks()),
@@ -69,15 +70,14 @@ fn tokens_of_subagents_are_those_of_the_turn_that_began_them() {
     let lines = [
         with(calls(&json!([spawn("first", &json!({})), spawn("second", &json!({}))])), 10),
         with(json!({"text": "Waiting."}), 10),
-        with(json!({"text": "Done.", "loop": true}), 10),
+        with(json!({"text": "Done."}), 10),
         with(of_calls("first", &look), 60_000),
         with(of("first", json!({"text": "I looked."})), 60_000),
         with(of_calls("second", &look), 10),
         with(of("second", json!({"text": "I looked."})), 10),
     ];
     let world = world(&lines, "[limits]\nsubagents = 1\nturn_tokens = 100000\n");
-    let (code, done) = chat(&world, &[], "Have both look.");
-    assert_eq!((code, done["finish"].as_str()), (Some(1), Some("limit")), "{done}");
+    chat(&world, &[], "Have both look.");
     let found = subagents(&world);
     let states: Vec<&str> = found.iter().map(|one| one["state"].as_str().unwrap()).collect();
     assert_eq!((states, &found[1]["model_calls"]), (vec!["done", "limit"], &json!(0)), "{found:?}");
@@ -119,4 +119,29 @@ fn what_one_below_another_spends_is_held_to_the_budget_of_both() {
     // What the inner one left is too little for the outer one to go on.
     assert_eq!(outer["state"], json!("limit"), "{outer}");
     assert!(nodes_of(&world, &main_tree(&world)).len() > 3);
+}
+
+#[test]
+fn of_a_task_that_is_forgotten_while_it_waits_nothing_is_kept() {
+    let task = "canary-9f8e7d6c5b4a3210 sings";
+    let lines = [
+        calls(&json!([spawn("first", &json!({})), {"name": "spawn", "arguments": {"task": task}}])),
+        json!({"text": "Waiting."}),
+        json!({"text": "One is done."}),
+        of_calls("first", &asks()),
+        of("first", json!({"text": "Done."})),
+        of(task, json!({"text": "It sang."})),
+    ];
+    let world = world(&lines, "[limits]\nsubagents = 1\n");
+    let chat = begun(&world, &["--wait", "60"], "Have both done.");
+    questions(&world, 1);
+    world.ok(&["forget", "--text", task, "--yes", "--yes"]);
+    assert_eq!(chat_code(&world, "/deny"), Some(0));
+    assert!(chat.wait_with_output().unwrap().status.success());
+    let found = subagents(&world);
+    let [first, second] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((&first["state"], &second["state"]), (&json!("done"), &json!("stopped")), "{found:?}");
+    assert_eq!(second["label"], json!("…"));
+    let again = world.run(&["forget", "--text", task, "--yes", "--yes"]);
+    assert_eq!(again.code, Some(3), "it is nowhere: {again:?}");
 }

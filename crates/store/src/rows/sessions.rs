@@ -210,6 +210,9 @@ pub(crate) fn settings_without(settings: &str, holds: impl Fn(&str) -> bool) -> 
         other => holds(&other.to_string()),
     };
     let mut left = before.clone();
+    if let Some(record) = left.get_mut(SUBAGENT) {
+        clear(record, &holds);
+    }
     for value in left.values_mut() {
         if let Value::Array(values) = value {
             values.retain(|value| !holds(value));
@@ -231,9 +234,26 @@ const MODEL: &str = "model";
 /// Settings that are damaged and say nothing.
 const UNREADABLE: &str = "[]";
 /// Settings that stay whatever is forgotten.
-const NO_WORDS: [&str; 3] = [MODEL, "place", "thinking"];
+const NO_WORDS: [&str; 4] = [MODEL, "place", "thinking", SUBAGENT];
+/// Of whom a session is the subagent: its texts go, and what tells it from others stays.
+const SUBAGENT: &str = "subagent";
+const NO_TEXTS: [&str; 3] = ["parent", "owner", "state"];
+/// What stands for a text that went.
+const GONE: &str = "…";
 /// Settings without which the others mean what they meant.
 const WORDS: [&str; 6] = ["system", "temperature", "max_tokens", "seed", "preset", "files"];
+
+/// Takes the texts of a record that hold something out of it.
+fn clear(record: &mut Value, holds: &impl Fn(&Value) -> bool) {
+    match record {
+        Value::String(_) if holds(record) => *record = GONE.into(),
+        Value::Object(values) => {
+            let texts = values.iter_mut().filter(|(key, _)| !NO_TEXTS.contains(&key.as_str()));
+            texts.for_each(|(_, value)| clear(value, holds));
+        }
+        _ => {}
+    }
+}
 
 fn read_settings(settings: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(settings).ok()
@@ -290,6 +310,16 @@ mod tests {
             let found = settings_without(settings, |text| text.contains("secret"));
             assert_eq!(found.as_deref(), Some(left), "{settings}");
         }
+    }
+
+    #[test]
+    fn of_a_subagent_the_texts_go_and_it_stays_whose_it_is() {
+        let settings = r#"{"subagent":{"parent":"P","label":"a secret","owner":"O","ended":{"state":"failed","why":"no secret","tokens":1}}}"#;
+        let left = settings_without(settings, |text| text.contains("secret"));
+        let kept = r#"{"subagent":{"parent":"P","label":"…","owner":"O","ended":{"state":"failed","why":"…","tokens":1}}}"#;
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(left.as_deref().map(value), Some(value(kept)));
+        assert_eq!(settings_without(settings, |text| text == "O"), None, "the control");
     }
 
     #[test]

@@ -142,6 +142,7 @@ impl SubagentDesk {
             task,
             trust: place.trust,
             place: (place.tree, place.view.clone()),
+            answer: self.answer,
             answer_within: self.answer_within,
             hands_back: self.hands_back,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::plan::NewText;
-use loom::{Author, AuthorKind, Block, Role, TreeId, Trust, ViewName};
+use loom::{Author, AuthorKind, Block, NodeId, Role, TreeId, TreeReader, Trust, ViewName};
 use model::Cancel;
 use store::Principal;
 use tokio::sync::Semaphore;
@@ -30,8 +30,9 @@ pub(super) struct SubagentWork {
     pub(super) task: String,
     /// The lowest trust that the request which began it sent.
     pub(super) trust: Trust,
-    /// Where it was begun.
+    /// Where it was begun, and by which answer.
     pub(super) place: (TreeId, ViewName),
+    pub(super) answer: NodeId,
     pub(super) answer_within: Option<Duration>,
     pub(super) hands_back: bool,
 }
@@ -77,6 +78,10 @@ impl SubagentWork {
             () = cancel.cancelled() => return None,
             slot = slots.acquire_owned() => slot.ok()?,
         };
+        if self.is_forgotten().await {
+            self.parent.running.stop.cancel();
+            return None;
+        }
         let running = Arc::clone(&self.parent.running);
         running.waits(false);
         let key: SayId = match self.runtime.new_id() {
@@ -132,15 +137,23 @@ impl SubagentWork {
         ended
     }
 
+    /// Whether its task was forgotten while it waited: with the answer that holds it.
+    async fn is_forgotten(&self) -> bool {
+        let answer = self.answer;
+        let read = move |rows: &dyn TreeReader| Ok(rows.node(answer)?.is_none_or(|row| row.purged));
+        self.runtime.read(&Principal::Owner, self.place.0, read).await.unwrap_or(true)
+    }
+
     /// What is said where it was begun: how it ended, and what it said last, which is believed as far as what it was sent.
     async fn result(&self, end: &SubagentEnd, outcome: Option<&TurnOutcome>) -> SubagentResult {
         let (label, name) = (&self.parent.terms.label, &self.parent.running.name);
+        let label = if self.is_forgotten().await { "…" } else { label };
         let answer = outcome.and_then(|outcome| outcome.answer.as_ref());
         let trust = self.trust_of_sent().await;
         let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
         let said = answer.map_or("It said nothing.", |answer| &answer.text);
         let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
-        let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{label}"), profile: None };
+        let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{name}"), profile: None };
         let content = vec![Block::text(text)];
         let text = NewText { content, author: author.clone(), role: Some(Role::Tool), trust };
         let (tree, view) = self.place.clone();
