@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loom::{Author, PositionId, Trust, ViewName};
 use model::CancelHandle;
-use store::{Fence, Principal};
+use store::{Fence, Principal, SessionId};
 
 use super::operation::{FollowUp, Say, SessionOperation};
 use super::steering::{RemoteInput, Reply};
@@ -50,8 +50,8 @@ pub(super) struct Pending {
     pub(super) answer_within: Option<Duration>,
     /// Whether the turn it is said in ends with its answer.
     pub(super) hands_back: bool,
-    /// Whether it is what a subagent came to: a turn that it begins goes on with the one that began the subagent.
-    pub(super) is_result: bool,
+    /// The subagent that came to it, if one did: a turn that it begins goes on with the one that began the subagent.
+    pub(super) result_of: Option<SessionId>,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
     when: When,
@@ -72,7 +72,7 @@ impl Pending {
             trust,
             answer_within,
             hands_back,
-            is_result: false,
+            result_of: None,
             remote,
             when,
         }
@@ -100,18 +100,18 @@ impl Pending {
             trust,
             answer_within: Some(DEADLINE),
             hands_back: false,
-            is_result: false,
+            result_of: None,
             remote: None,
             when,
         }
     }
 
     /// What a subagent came to: it is answered as the turn before was asked.
-    fn result(key: SayId, said: SubagentResult) -> Self {
-        let SubagentResult { text, tree, view, author, trust, answer_within, hands_back } = said;
+    pub(super) fn result(key: SayId, said: SubagentResult) -> Self {
+        let SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back } = said;
         let input = TurnInput::New { texts: vec![text], media: Vec::new(), waiting: Vec::new() };
         let pending = Self::unasked((key, view), input, (author, trust), When::Steers);
-        Self { tree, answer_within, hands_back, is_result: true, ..pending }
+        Self { tree, answer_within, hands_back, result_of: Some(of), ..pending }
     }
 
     fn remote(mut remote: Box<RemoteInput>) -> Self {
@@ -230,7 +230,8 @@ impl Inbox {
         }
         let refused = if state.closing {
             Some(AgentError::Closed)
-        } else if state.pending.len() >= self.most {
+        } else if state.pending.len() >= self.most && pending.result_of.is_none() {
+            // As many subagents as there may be are the bound of their results.
             Some(full(self.most))
         } else {
             None
@@ -351,6 +352,11 @@ impl Inbox {
             state.forget(&remote.key);
             remote.reply_now(Reply::Closed);
         }
+    }
+
+    /// Whether what a subagent came to waits.
+    pub(super) fn has_result_of(&self, subagent: &SessionId) -> bool {
+        self.state().pending.iter().any(|pending| pending.result_of.as_ref() == Some(subagent))
     }
 
     pub(super) fn is_empty(&self) -> bool {

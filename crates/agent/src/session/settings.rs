@@ -6,9 +6,12 @@ use model::{ModelPlace, Thinking};
 use policy::Permission;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use store::{Principal, SessionId};
 use workspace::FurtherRoot;
 
 use super::SubagentRecord;
+use crate::error::AgentError;
+use crate::runtime::Runtime;
 
 /// Settings of a session, as the store has them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,8 @@ pub struct SessionSettings {
     pub folders: Vec<FurtherRoot>,
     /// Of whom the session is the subagent.
     pub subagent: Option<SubagentRecord>,
+    /// Subagents of it whose results were not told yet.
+    pub awaited: Vec<SessionId>,
 }
 
 /// Sampling that was chosen in a session. What is none is as preset and configuration say.
@@ -101,6 +106,8 @@ struct WrittenSettings {
     folders: Vec<FurtherRoot>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "not_null")]
     subagent: Option<SubagentRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    awaited: Vec<SessionId>,
 }
 
 fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
@@ -126,13 +133,26 @@ impl TryFrom<WrittenSettings> for SessionSettings {
             files,
             folders,
             subagent,
+            awaited,
         } = written;
         if model.is_none() && place.is_some() {
             return Err("the place of a model, and no model");
         }
         let sampling = SessionSampling { temperature, max_tokens, seed, preset };
         let model = model.map(|name| ChosenModel { name, place });
-        Ok(Self { agent, model, thinking, system, sampling, plan, allowed, files, folders, subagent })
+        Ok(Self {
+            agent,
+            model,
+            thinking,
+            system,
+            sampling,
+            plan,
+            allowed,
+            files,
+            folders,
+            subagent,
+            awaited,
+        })
     }
 }
 
@@ -149,6 +169,7 @@ impl From<SessionSettings> for WrittenSettings {
             files,
             folders,
             subagent,
+            awaited,
         } = settings;
         let place = model.as_ref().and_then(|model| model.place);
         let SessionSampling { temperature, max_tokens, seed, preset } = sampling;
@@ -167,6 +188,7 @@ impl From<SessionSettings> for WrittenSettings {
             files,
             folders,
             subagent,
+            awaited,
         }
     }
 }
@@ -222,6 +244,36 @@ impl SessionSettings {
             files,
             folders: changed(self.folders, &before.folders, theirs.folders),
             subagent: theirs.subagent,
+            awaited: theirs.awaited,
+        }
+    }
+}
+
+impl Runtime {
+    /// The settings of a session, as they are written and as they are read.
+    pub(super) async fn settings_of(
+        &self,
+        session: &SessionId,
+    ) -> Result<(String, SessionSettings), AgentError> {
+        let session = self.store.session(&Principal::Owner, session).await?;
+        let text = session.map(|session| session.settings).unwrap_or_default();
+        let settings = SessionSettings::read(&text)?;
+        Ok((text, settings))
+    }
+
+    /// Changes the settings of a session, whatever is written of them meanwhile.
+    pub(super) async fn change_settings_of(
+        &self,
+        session: &SessionId,
+        change: impl Fn(&mut SessionSettings),
+    ) -> Result<(), AgentError> {
+        loop {
+            let (before, mut settings) = self.settings_of(session).await?;
+            change(&mut settings);
+            let (who, text) = (&Principal::Owner, settings.text()?);
+            if self.store.set_session_settings(who, session, &before, &text).await?.is_none() {
+                return Ok(());
+            }
         }
     }
 }

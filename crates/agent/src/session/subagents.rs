@@ -6,6 +6,7 @@
 
 mod desk;
 mod record;
+mod untold;
 mod work;
 
 use std::iter::successors;
@@ -155,6 +156,11 @@ impl SubagentList {
         }
     }
 
+    /// Whether one has not ended, or nobody heard of it yet.
+    fn has(&self, session: &SessionId) -> bool {
+        self.lock().iter().any(|running| running.session == *session)
+    }
+
     fn find(&self, name: &str) -> Option<Arc<RunningSubagent>> {
         self.lock().iter().find(|running| running.name == name).cloned()
     }
@@ -181,6 +187,8 @@ pub(super) struct EndedSubagent {
 /// What a subagent came to, to be said where it was begun.
 #[derive(Debug)]
 pub(super) struct SubagentResult {
+    /// The subagent's session.
+    pub(super) of: SessionId,
     pub(super) text: NewText,
     pub(super) tree: super::TreeChoice,
     pub(super) view: ViewName,

@@ -132,7 +132,11 @@ pub(super) struct TurnBefore {
 impl Task {
     /// The turn that a turn goes on with; none of one that somebody begins.
     pub(super) fn before(&self, first: &Pending) -> Option<TurnBefore> {
-        self.before.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| first.is_result)
+        self.before
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .filter(|_| first.result_of.is_some())
     }
 
     pub(super) fn keep_before(&self, before: TurnBefore) {

@@ -290,8 +290,12 @@ impl Turn<'_> {
                 TurnInput::New { .. } | TurnInput::Instead { .. } => None,
             };
             let part_of = written.as_ref().map_or(part_of, |before| before.part_of);
+            let result_of = pending.result_of.clone();
             match self.write_one(held, (tree, part_of), pending, written.is_none()).await {
                 Ok((node, seq)) => {
+                    if let Some(subagent) = result_of {
+                        self.is_told(&subagent).await;
+                    }
                     // Before anybody else may take them along.
                     let kept = self.remove_sent(&sent).await;
                     self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });

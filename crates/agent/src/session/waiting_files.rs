@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use loom::Digest;
 use loom::plan::NewText;
-use store::Principal;
 
 use super::turn::{Turn, shown_by};
 use super::{SessionSettings, TurnInput, WaitingFile};
@@ -60,27 +59,12 @@ impl Turn<'_> {
         &self,
         change: impl Fn(&mut SessionSettings),
     ) -> Result<(), AgentError> {
-        loop {
-            let (before, mut settings) = self.settings().await?;
-            change(&mut settings);
-            let text = settings.text()?;
-            let store = &self.runtime.store;
-            if store
-                .set_session_settings(&Principal::Owner, self.settings_session(), &before, &text)
-                .await?
-                .is_none()
-            {
-                return Ok(());
-            }
-        }
+        self.runtime.change_settings_of(self.settings_session(), change).await
     }
 
     /// The settings of the session, or of the one whose subagent it is, as they are written and as they are read.
     pub(super) async fn settings(&self) -> Result<(String, SessionSettings), AgentError> {
-        let session = self.runtime.store.session(&Principal::Owner, self.settings_session()).await?;
-        let text = session.map(|session| session.settings).unwrap_or_default();
-        let settings = SessionSettings::read(&text)?;
-        Ok((text, settings))
+        self.runtime.settings_of(self.settings_session()).await
     }
 
     pub(super) fn tell_of_files(&self, gone: &[PathBuf], kept: Result<(), AgentError>) {

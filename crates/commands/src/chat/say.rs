@@ -456,7 +456,16 @@ impl Conversation {
                     app.frontend.note(&format!("{}>{by} {text}", self.name()));
                     continue;
                 }
-                TurnStep::Rejected(_) | TurnStep::AskedAgain { .. } => continue,
+                TurnStep::Rejected(error) => {
+                    if self.turn.as_ref().is_some_and(|turn| turn.session.has_had_subagents()) {
+                        app.frontend.note(&format!(
+                            "what a subagent came to is told with the next message: {}",
+                            error.message
+                        ));
+                    }
+                    continue;
+                }
+                TurnStep::AskedAgain { .. } => continue,
             };
             let is_over = self.turn.as_ref().is_none_or(|turn| turn.is_over);
             if is_over && !self.asks_more() {

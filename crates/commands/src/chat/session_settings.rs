@@ -279,6 +279,9 @@ impl Conversation {
     }
 
     fn settings(&self) -> SessionSettings {
+        let seen = self.seen.as_ref().and_then(|seen| SessionSettings::read(&seen.settings).ok());
+        // Written where they run, and by nobody else.
+        let SessionSettings { subagent, awaited, .. } = seen.unwrap_or_default();
         SessionSettings {
             agent: self.agent.clone(),
             model: self.kept_model.clone(),
@@ -289,11 +292,8 @@ impl Conversation {
             allowed: self.allowed.clone(),
             folders: self.kept_folders.clone(),
             files: self.attached.iter().filter_map(|file| file.waits_as.clone()).collect(),
-            // Written where it runs, and by nobody else.
-            subagent: self
-                .seen
-                .as_ref()
-                .and_then(|seen| SessionSettings::read(&seen.settings).ok()?.subagent),
+            subagent,
+            awaited,
         }
     }
 

@@ -147,7 +147,7 @@ pub(crate) fn questions(world: &World, number: usize) -> Vec<Value> {
 }
 
 /// The state of each subagent by its label, once this holds of them.
-fn states(world: &World, is: impl Fn(&[(String, String)]) -> bool) -> Vec<(String, String)> {
+pub(crate) fn states(world: &World, is: impl Fn(&[(String, String)]) -> bool) -> Vec<(String, String)> {
     let began = Instant::now();
     loop {
         let word = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();

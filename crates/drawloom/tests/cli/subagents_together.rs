@@ -1,10 +1,13 @@
 //! What subagents have together with the turn that began them: what was denied, and what may be used.
 
+use std::process::Child;
+
 use serde_json::{Value, json};
 
 use crate::server::{self, Server};
 use crate::subagents::{
-    asks, begun, chat, chat_code, main_tree, nodes_of, of, of_calls, questions, spawn, subagents, world,
+    asks, begun, chat, chat_code, main_tree, nodes_of, of, of_calls, questions, say, spawn, states,
+    subagents, world,
 };
 use crate::subagents_ended::at_a_price;
 use crate::tools::calls;
@@ -119,6 +122,56 @@ fn what_one_below_another_spends_is_held_to_the_budget_of_both() {
     // What the inner one left is too little for the outer one to go on.
     assert_eq!(outer["state"], json!("limit"), "{outer}");
     assert!(nodes_of(&world, &main_tree(&world)).len() > 3);
+}
+
+/// Two subagents are done while the turn that began them waits for an answer.
+fn two_done(last: Value) -> (World, Child) {
+    let lines = [
+        calls(&json!([spawn("one", &json!({})), spawn("two", &json!({}))])),
+        calls(&asks()),
+        last,
+        of("one", json!({"text": "I am the first."})),
+        of("two", json!({"text": "I am the second."})),
+    ];
+    let world = world(&lines, "[limits]\nsteering = 1\n");
+    let chat = begun(&world, &["--wait", "60"], "Have both done.");
+    questions(&world, 1);
+    let done = [("one", "done"), ("two", "done")].map(|(label, state)| (label.to_owned(), state.to_owned()));
+    states(&world, |now| now == done);
+    (world, chat)
+}
+
+fn both_are_told(text: &str) -> Value {
+    json!({"text": text, "expect": ["[subagent one, ", "I am the first.", "[subagent two, ", "I am the second."]})
+}
+
+/// Nodes of what subagents came to.
+fn told(world: &World) -> usize {
+    let nodes = nodes_of(world, &main_tree(world));
+    nodes.iter().filter(|node| node["author"].as_str().unwrap().starts_with("subagent/")).count()
+}
+
+#[test]
+fn results_are_told_however_few_messages_may_wait() {
+    let (world, chat) = two_done(both_are_told("Both are done."));
+    assert_eq!(chat_code(&world, "/deny"), Some(0));
+    let ended = chat.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(ended.stdout).unwrap().trim(), "Both are done.");
+    assert_eq!(told(&world), 2);
+}
+
+#[test]
+fn results_that_a_kill_kept_from_being_told_are_told_in_the_next_turn() {
+    let (world, mut killed) = two_done(json!({"text": "None."}));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(told(&world), 0);
+    say(&world, &[both_are_told("I see.")]);
+    for text in ["How is it?", "Is that all?"] {
+        let (code, done) = chat(&world, &[], text);
+        assert_eq!((code, done["text"].as_str()), (Some(0), Some("I see.")), "{done}");
+        assert_eq!(told(&world), 2);
+    }
 }
 
 #[test]

@@ -183,6 +183,7 @@ impl SubagentDesk {
         let record = SubagentRecord { parent: parent.clone(), label: label.to_owned(), owner, ended: None };
         let settings = SessionSettings { subagent: Some(record), ..SessionSettings::default() };
         runtime.store.set_session_settings(who, &session, "", &settings.text()?).await?;
+        runtime.change_settings_of(parent, |settings| settings.awaited.push(session.clone())).await?;
         Ok((session, name, tree))
     }
 

@@ -188,19 +188,11 @@ impl Runtime {
 
     /// Writes with a subagent's session how it ended.
     pub(super) async fn keep_end(&self, session: &SessionId, end: &SubagentEnd) -> Result<(), AgentError> {
-        let (who, mut seen) = (&Principal::Owner, None);
-        loop {
-            let before = match seen.take() {
-                Some(seen) => seen,
-                None => self.store.session(who, session).await?.map(|now| now.settings).unwrap_or_default(),
-            };
-            let mut settings = SessionSettings::read(&before)?;
-            let Some(record) = &mut settings.subagent else { return Ok(()) };
-            record.ended = Some(end.clone());
-            seen = self.store.set_session_settings(who, session, &before, &settings.text()?).await?;
-            if seen.is_none() {
-                return Ok(());
+        let keep = |settings: &mut SessionSettings| {
+            if let Some(record) = &mut settings.subagent {
+                record.ended = Some(end.clone());
             }
-        }
+        };
+        self.change_settings_of(session, keep).await
     }
 }

@@ -150,18 +150,15 @@ impl SubagentWork {
         let label = if self.is_forgotten().await { "…" } else { label };
         let answer = outcome.and_then(|outcome| outcome.answer.as_ref());
         let trust = self.trust_of_sent().await;
-        let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
-        let said = answer.map_or("It said nothing.", |answer| &answer.text);
-        let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
-        let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{name}"), profile: None };
-        let content = vec![Block::text(text)];
-        let text = NewText { content, author: author.clone(), role: Some(Role::Tool), trust };
+        let said = answer.map(|answer| &*answer.text);
+        let text = told((label, name), end, said, trust);
         let (tree, view) = self.place.clone();
         // Whoever holds the session goes on in its newest tree.
         let newest = self.runtime.newest_tree(&Principal::Owner, &self.begun_by.id).await.ok().flatten();
         let tree = if newest == Some(tree) { TreeChoice::Current } else { TreeChoice::Named(tree) };
         let Self { answer_within, hands_back, .. } = *self;
-        SubagentResult { text, tree, view, author, trust, answer_within, hands_back }
+        let (of, author) = (self.parent.running.session.clone(), text.author.clone());
+        SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back }
     }
 
     /// How far what it says is believed: as far as what it was sent. What cannot be read is from outside.
@@ -169,6 +166,20 @@ impl SubagentWork {
         let read = self.runtime.read(&Principal::Owner, self.parent.running.tree, said_last).await;
         read.map_or(Trust::Outside, |(_, trust)| trust).min(self.trust)
     }
+}
+
+/// What is said of a subagent that ended.
+pub(super) fn told(
+    (label, name): (&str, &str),
+    end: &SubagentEnd,
+    said: Option<&str>,
+    trust: Trust,
+) -> NewText {
+    let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
+    let said = said.unwrap_or("It said nothing.");
+    let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
+    let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{name}"), profile: None };
+    NewText { content: vec![Block::text(text)], author, role: Some(Role::Tool), trust }
 }
 
 fn state_of(error: &TurnError) -> (SubagentState, String) {

@@ -99,7 +99,11 @@ impl Turn<'_> {
         let call = self.call(held, (&first.author, first.trust), limits);
         let asker = QuestionContext { call: &call, tree, guards: &[held.guard()], place: None };
         match limits.require(self.runtime, &asker).await {
-            Ok(()) => vec![first],
+            Ok(()) => {
+                let mut batch = self.untold(tree, &first).await;
+                batch.push(first);
+                batch
+            }
             Err(error) => {
                 self.reject(&first.key, error);
                 Vec::new()
