@@ -154,7 +154,7 @@ impl ConfiguredServer {
     }
 }
 
-fn root_of(root: &str) -> Result<AllowedFolder, String> {
+pub(crate) fn root_of(root: &str) -> Result<AllowedFolder, String> {
     let (folder, access) = match root.strip_suffix(":rw") {
         Some(folder) => (folder, RootAccess::ReadWrite),
         None => (root, RootAccess::ReadOnly),

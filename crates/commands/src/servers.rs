@@ -20,7 +20,8 @@ use workspace::discovery::{DiscoveryContext, check_writable_root};
 use workspace::{RootAccess, canonical, file_name_of_key};
 
 use crate::app::App;
-use crate::configured_server::{ConfiguredServer, ServerEntry, WORKSPACE};
+use crate::configured_server::{ConfiguredServer, ServerEntry};
+use crate::server_folders;
 use crate::settings::ExecSettings;
 use crate::walls;
 
@@ -110,14 +111,7 @@ impl Launch {
 
     /// Where a root of the entry is.
     fn folder(&self, named: &Path) -> Result<PathBuf, String> {
-        let folder = match (named.strip_prefix("~"), walls::user_home()) {
-            _ if named == Path::new(WORKSPACE) => {
-                self.workspace.clone().ok_or("`.` is the workspace, and there is none here")?
-            }
-            (Ok(below), Some(home)) => home.join(below),
-            _ => named.to_owned(),
-        };
-        folder.canonicalize().map_err(|error| format!("{}: {error}", one_line(&folder.to_string_lossy())))
+        server_folders::place(named, self.workspace.as_deref())
     }
 
     /// The program by an absolute path.

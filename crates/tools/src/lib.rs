@@ -45,7 +45,7 @@ pub use exec::{
 pub use hooks::{Hook, HookEvent, HookedEvent};
 pub use registry::{CheckedCall, ToolRegistry};
 pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
-pub use server_tool::{AskServer, ServerAnswer, ServerTool};
+pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
 pub use subagents::{SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};

@@ -1,17 +1,26 @@
 //! Tools of MCP servers, as the owner accepted them (spec: agent §5). What they do is told by nobody but the owner: one
 //! that is not marked as reading may write, and reach whom it likes.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::SystemTime;
 
 use context::ToolSpec;
 use loom::ToolStatus;
 use model::Cancel;
-use policy::{Effect, ServerFacts};
+use policy::{Effect, ServerFacts, SessionType};
+use sandbox::SIGN_OF_LIFE;
 use serde_json::{Map, Value};
 use text::cut::head_tail;
+use workspace::AllowedRoots;
 
 use crate::arguments::ArgumentSchema;
-use crate::exec::report::SHOWN;
+use crate::checkpoint::RootCheckpoints;
+use crate::exec::report::{SHOWN, brief_files};
+use crate::exec::{ChangedFiles, recording, require_same_roots};
 use crate::tool::{CallScope, Tool, ToolOutput, bounded};
 
 /// What there is to know of such a tool.
@@ -28,6 +37,16 @@ pub struct ServerTool {
     /// Whether its server reaches anybody else.
     pub is_online: bool,
 }
+
+/// Folders that a server writes, with the records of what stands there.
+#[derive(Debug)]
+pub struct ServerFolders {
+    pub roots: AllowedRoots,
+    pub records: RootCheckpoints,
+}
+
+/// Opens the folders that a server writes, in a session of a type; it blocks.
+pub type OpenServerFolders = dyn Fn(SessionType) -> Result<ServerFolders, String> + Send + Sync;
 
 /// What a server answered to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,8 +73,9 @@ impl ServerTool {
             .map_err(|why| format!("the schema of {} is none: {why}", self.name))
     }
 
-    /// Tool that asks the server. All that comes of a call is from outside.
-    pub fn into_tool(self, ask: Arc<AskServer>) -> Tool {
+    /// Tool that asks the server. All that comes of a call is from outside: what it says, and what changes meanwhile in the
+    /// folders that it writes.
+    pub fn into_tool(self, (ask, folders): (Arc<AskServer>, Arc<OpenServerFolders>)) -> Tool {
         let Self { server, name, description, schema, reading, is_online } = self;
         let spec = ToolSpec {
             name: context::tools::name_of_server_tool(&server, &name),
@@ -72,14 +92,55 @@ impl ServerTool {
             let Value::Object(arguments) = arguments else {
                 return ToolOutput::error("the arguments of a tool of a server are an object");
             };
-            output(call, ask(&name, arguments, call.cancel)).from_outside()
+            let ask = || ask(&name, arguments, call.cancel);
+            match folders(call.scope.session).and_then(|folders| recording_call(call, &folders, ask)) {
+                Ok((answer, changed)) => output(call, answer, &changed).from_outside(),
+                Err(why) => ToolOutput::error(call.scope.masker.mask_entering(&why).text).from_outside(),
+            }
         };
         Tool::reading_no_files(spec, run).of_server(ServerFacts { name: server, reading, is_online }, effects)
     }
 }
 
+/// Asks, and writes down what changed meanwhile in the folders that the server writes.
+fn recording_call(
+    call: &CallScope<'_>,
+    ServerFolders { roots, records }: &ServerFolders,
+    ask: impl FnOnce() -> ServerAnswer,
+) -> Result<(ServerAnswer, ChangedFiles), String> {
+    require_same_roots(roots)?;
+    recording(&records.of_roots(roots), (call.changes, call.cancel, true), |signs| signing(&signs, ask))
+}
+
+/// Marks the time of files every while until something is done.
+fn signing<T>(files: &[PathBuf], run: impl FnOnce() -> T) -> T {
+    let (done, is_done) = mpsc::channel::<()>();
+    let sign = move || {
+        while is_done.recv_timeout(SIGN_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
+            for file in files {
+                let signed = File::options().write(true).open(file);
+                if let Err(error) = signed.and_then(|file| file.set_modified(SystemTime::now())) {
+                    tracing::warn!(%error, "when a server was called is not known after a crash");
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        if !files.is_empty() {
+            scope.spawn(sign);
+        }
+        let ran = run();
+        drop(done);
+        ran
+    })
+}
+
 /// An answer as the output of its call: masked, and no longer than that of any tool.
-fn output(call: &CallScope<'_>, ServerAnswer { said, pictures, notices }: ServerAnswer) -> ToolOutput {
+fn output(
+    call: &CallScope<'_>,
+    ServerAnswer { said, pictures, notices }: ServerAnswer,
+    changed: &ChangedFiles,
+) -> ToolOutput {
     let mask = |text: &str| call.scope.masker.mask_entering(text).text.into_owned();
     let (status, mut text) = match said {
         Ok(said) => (ToolStatus::Ok, said),
@@ -97,8 +158,12 @@ fn output(call: &CallScope<'_>, ServerAnswer { said, pictures, notices }: Server
     }
     // Secrets go before anything is cut.
     let text = mask(&text);
-    let text = head_tail(&text, SHOWN, "result").text.into_owned();
-    let brief = notices.iter().map(|notice| mask(notice)).collect();
+    let mut text = head_tail(&text, SHOWN, "result").text.into_owned();
+    let mut brief: Vec<String> = notices.iter().map(|notice| mask(notice)).collect();
+    if let Some(changed) = changed.told_changes().map(|changed| mask(&changed)) {
+        brief.extend(brief_files(&changed));
+        text += &format!("\n{changed}");
+    }
     let said = ToolOutput::said(status, bounded(text), call.scope.trust);
     ToolOutput { brief, pictures: shown, ..said }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use crate::app::App;
+use crate::server_folders;
 use crate::servers::{Servers, saved};
 use crate::settings::ConfiguredServer;
 
@@ -50,7 +51,12 @@ pub(super) fn tools(app: &App, names: &[String]) -> Vec<Tool> {
         };
         let ask: Arc<::tools::AskServer> =
             Arc::new(move |tool, arguments, cancel| answer(&running, (tool, arguments), cancel));
-        tools.extend(meant.map(|tool| described(server, name, tool).into_tool(Arc::clone(&ask))));
+        let folders = server_folders::written(app, server);
+        tools.extend(
+            meant.map(|tool| {
+                described(server, name, tool).into_tool((Arc::clone(&ask), Arc::clone(&folders)))
+            }),
+        );
     }
     tools
 }

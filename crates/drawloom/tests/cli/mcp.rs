@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::laundering::{may_fetch, turn};
-use crate::mcp_server::ARGUMENTS;
+use crate::mcp_server::{ARGUMENTS, WRITTEN};
 use crate::tools::{calls, chat, nodes};
 use crate::web::{Site, answer, named};
 use crate::world::{World, text};
@@ -100,7 +100,8 @@ pub(crate) fn accepted(lines: &[Value], tools: &[&str], more: &str) -> World {
 }
 
 fn looked(world: &World) -> Value {
-    serde_json::from_str(&result(world, "notes:look")).unwrap()
+    // Which files it changed stands below.
+    serde_json::from_str(result(world, "notes:look").lines().next().unwrap()).unwrap()
 }
 
 #[test]
@@ -196,6 +197,32 @@ fn s3_a_tainted_call_to_a_server_with_network_is_denied_whatever_a_rule_allows()
     assert_eq!(two("net = [\"example.org\"]\n"), ["notes:add"]);
     assert_eq!(two("net = [\"example.org\"]\nread = [\"add\"]\n"), ["notes:add"]);
     assert_eq!(two("sandbox = \"off\"\n"), ["notes:add"]);
+}
+
+#[test]
+fn s3_what_a_server_writes_is_from_outside_and_given_back() {
+    let site = Site::start(|_| answer("text/plain", "A page."));
+    let config = server("notes", "") + &allowed(&["notes:look", "notes:add"]) + &named(&[&site]);
+    let world = world(&[], &config);
+    fs::create_dir(world.path("notes")).unwrap();
+    let roots = json!([".:rw", format!("{}:rw", text(&world.path("notes")))]);
+    world.ok(&["config", "set", "mcp.notes.roots", &roots.to_string()]);
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    let further = world.path("notes/further.md");
+    let writes = |path: &str| called("notes:look", &json!({"path": "plain.md", "write": path}));
+    let batch = [writes("made.md"), writes(&text(&further)), called("notes:add", &json!({"a": 2, "b": 3}))];
+    assert_eq!(turn(&world, "first", &[&batch]), [""; 0]);
+    assert_eq!(fs::read_to_string(world.path("project/made.md")).unwrap(), WRITTEN);
+    assert!(further.exists());
+    // In sessions that did not hear of the server.
+    for (session, path, is_free) in [("plain", "plain.md", true), ("made", "made.md", false)] {
+        let read = json!({"name": "read", "arguments": {"path": path}});
+        assert_eq!(turn(&world, session, &[&[read]]), [""; 0]);
+        assert_eq!(may_fetch(&world, &site, session), is_free, "{session}");
+    }
+    let (code, undone) = there(&world, &["chat", "--session", "first", "-m", "/undo --files"]);
+    assert_eq!(code, Some(0), "{undone}");
+    assert!(!world.path("project/made.md").exists() && !further.exists(), "{undone}");
 }
 
 #[test]

@@ -11,8 +11,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::mcp::{accepted, called, result, script, there, world};
+use crate::laundering::{self, may_fetch};
+use crate::mcp::{accepted, allowed, called, result, script, server, there, world};
 use crate::tools::{chat, nodes};
+use crate::web::{Site, answer, named};
 use crate::world::{World, heeds_ctrl_c, piped, text};
 
 /// What the call of a tool gave, each in order.
@@ -148,6 +150,25 @@ fn a_server_ends_with_its_process_however_that_ends_and_a_call_with_its_turn() {
     kill(Pid::from_raw(i32::try_from(stopped.id()).unwrap()), Signal::SIGINT).unwrap();
     assert_eq!(stopped.wait().unwrap().code(), Some(130));
     assert!(is_gone(&world), "nor does a turn that is stopped");
+}
+
+#[test]
+fn s3_what_a_server_wrote_in_a_call_that_was_killed_is_from_outside() {
+    let site = Site::start(|_| answer("text/plain", "A page."));
+    let config = server("notes", "roots = [\".:rw\"]\n") + &allowed(&["notes:hang"]) + &named(&[&site]);
+    let world = world(&[], &config);
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    let mut killed = waiting(&world);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(is_gone(&world));
+    let reads = |session: &str, path: &str| {
+        let read = json!({"name": "read", "arguments": {"path": path}});
+        assert_eq!(laundering::turn(&world, session, &[&[read]]), [""; 0], "{session}");
+        may_fetch(&world, &site, session)
+    };
+    assert!(!reads("other", "held"));
+    assert!(reads("plain", "plain.md"), "the control");
 }
 
 #[test]
