@@ -19,7 +19,7 @@ use workspace::AllowedRoots;
 
 use crate::arguments::ArgumentSchema;
 use crate::checkpoint::RootCheckpoints;
-use crate::exec::report::{SHOWN, brief_files};
+use crate::exec::report::SHOWN;
 use crate::exec::{ChangedFiles, recording, require_same_roots};
 use crate::tool::{CallScope, Tool, ToolOutput, bounded};
 
@@ -160,9 +160,9 @@ fn output(
     let text = mask(&text);
     let mut text = head_tail(&text, SHOWN, "result").text.into_owned();
     let mut brief: Vec<String> = notices.iter().map(|notice| mask(notice)).collect();
-    if let Some(changed) = changed.told_changes().map(|changed| mask(&changed)) {
-        brief.extend(brief_files(&changed));
-        text += &format!("\n{changed}");
+    brief.extend(changed.brief().map(|line| mask(&line)));
+    if let Some(changed) = changed.told_changes() {
+        text += &format!("\n{}", mask(&changed));
     }
     let said = ToolOutput::said(status, bounded(text), call.scope.trust);
     ToolOutput { brief, pictures: shown, ..said }
