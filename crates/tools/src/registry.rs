@@ -96,7 +96,9 @@ impl ToolRegistry {
         let is_given = |name: &str| may_spawn || !SUBAGENT_TOOLS.contains(&name);
         let missing = |name: &&String| !self.tools.contains_key(*name) || !is_given(name);
         if let Some(name) = names.into_iter().flatten().find(missing) {
-            let there = self.tools.keys().map(String::as_str).filter(|name| is_given(name));
+            // Names of tools of servers are theirs.
+            let is_told = |name: &&str| is_given(name) && server_of(name).is_none();
+            let there = self.tools.keys().map(String::as_str).filter(is_told);
             let there = there.collect::<Vec<_>>().join(", ");
             return Err(format!("a subagent can have no tool {name}: it can have {there}"));
         }

@@ -12,8 +12,8 @@ use workspace::{AllowedRoots, FurtherRoot, Root, StoreGuard};
 
 use super::fixture::{Fixture, place};
 use crate::{
-    ChangeRecorder, PlannedChange, SearchEngine, SearchService, SeenFiles, ToolOutput, ToolRegistry,
-    ToolScope, WebScope, web_tools,
+    ChangeRecorder, PlannedChange, SearchEngine, SearchService, SeenFiles, ServerTool, ToolOutput,
+    ToolRegistry, ToolScope, WebScope, web_tools,
 };
 
 /// Tools that only look write nothing down.
@@ -347,4 +347,25 @@ fn a_search_that_takes_too_long_says_what_it_found_and_names_the_limit() {
     for said in said(Duration::from_secs(600)) {
         assert!(said.starts_with("a.txt") && !said.contains("limits.glob"), "{said}");
     }
+}
+
+#[test]
+fn who_names_a_tool_that_a_subagent_cannot_have_is_told_of_none_of_a_server() {
+    let tool = ServerTool {
+        server: "notes".to_owned(),
+        name: "add".to_owned(),
+        description: "Adds.".to_owned(),
+        schema: json!({"type": "object"}),
+        reading: Vec::new(),
+        is_online: false,
+    };
+    let tool = tool.into_tool((
+        Arc::new(|_, _, _| unreachable!("it is not called")),
+        Arc::new(|_| Err("it has none".to_owned())),
+    ));
+    let names = ["read", "notes:add"].map(str::to_owned);
+    let registry = ToolRegistry::new(scope(Path::new("/"), Vec::new(), &[]), vec![tool], &names).unwrap();
+    let named = |name: &str| registry.of_subagent(Some(&[name.to_owned()]), false).map(drop);
+    assert_eq!(named("notes:add"), Ok(()));
+    assert_eq!(named("notes:sub"), Err("a subagent can have no tool notes:sub: it can have read".to_owned()));
 }
