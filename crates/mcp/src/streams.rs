@@ -33,7 +33,14 @@ pub(crate) struct PrintedOutput {
 
 /// End of what a program prints to its standard error.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ErrorsTail(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct ErrorsTail(Arc<Mutex<KeptErrors>>);
+
+#[derive(Debug, Default)]
+struct KeptErrors {
+    bytes: VecDeque<u8>,
+    /// Whether something stood before them.
+    is_cut: bool,
+}
 
 /// This side of the streams of a program.
 pub(crate) struct Streams {
@@ -103,15 +110,22 @@ impl AsyncRead for PrintedOutput {
 impl ErrorsTail {
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let over = kept.len().saturating_sub(ERRORS);
-        kept.drain(..over);
+        kept.bytes.extend(bytes);
+        let over = kept.bytes.len().saturating_sub(ERRORS);
+        kept.is_cut |= over > 0;
+        kept.bytes.drain(..over);
     }
 
-    /// The last lines of it, trimmed; empty where nothing was printed.
+    /// The last whole lines of it, trimmed: the end of a secret would be masked by nobody. Empty where there is none.
     pub(crate) fn text(&self) -> String {
-        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        String::from_utf8_lossy(&kept).trim().to_owned()
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.bytes.iter().copied().collect();
+        let whole = match (kept.is_cut, bytes.iter().position(|byte| *byte == b'\n')) {
+            (false, _) => &bytes[..],
+            (true, Some(end)) => &bytes[end..],
+            (true, None) => &[],
+        };
+        String::from_utf8_lossy(whole).trim().to_owned()
     }
 }
 
@@ -138,6 +152,8 @@ mod tests {
         told.join().unwrap();
         assert!(read.starts_with(b"{}\n{y") && read.len() <= LONGEST_MESSAGE + 4, "{}", read.len());
         assert!(is_too_long.load(Ordering::Relaxed));
-        assert_eq!(errors.text(), "x".repeat(ERRORS));
+        assert_eq!(errors.text(), "", "of a line that was cut nothing is told");
+        errors.push(b"\nlast\n");
+        assert_eq!(errors.text(), "last");
     }
 }
