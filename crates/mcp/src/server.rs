@@ -4,13 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Cancel;
 use sandbox::{OutputSink, RunningCommand};
 use serde_json::{Map, Value};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::accepted::SavedTools;
@@ -55,6 +55,18 @@ struct Running {
 struct OpenServer {
     connection: Connection,
     offer: StdMutex<Offer>,
+    /// One permit: of whoever asks for the list again.
+    lists: Semaphore,
+}
+
+impl OpenServer {
+    fn new(connection: Connection, offer: Offer) -> Self {
+        Self { connection, offer: StdMutex::new(offer), lists: Semaphore::new(1) }
+    }
+
+    fn offer(&self) -> MutexGuard<'_, Offer> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether a server runs.
@@ -136,13 +148,17 @@ impl Server {
     ) -> Result<ToolAnswer, String> {
         let (open, marked) = self.opened(cancel).await?;
         changed.extend(marked);
+        // Whoever comes while the list is asked for waits for it.
+        let asks = open.lists.acquire().await.map_err(|error| error.to_string())?;
         if open.connection.takes_change() {
             let offer =
                 open.connection.offer(self.within).await.inspect_err(|_| open.connection.is_to_be_asked());
             let offer = self.told(offer)?;
-            changed.extend(self.saved.mark(&offer.tools)?);
-            *open.offer.lock().unwrap_or_else(PoisonError::into_inner) = offer;
+            let changes = told_otherwise(&open.offer().tools, &offer.tools);
+            changed.extend(self.saved.mark(&changes)?);
+            *open.offer() = offer;
         }
+        drop(asks);
         self.require_as_accepted(&open, tool)?;
         let answer = open.connection.call(tool, arguments, self.within, cancel).await;
         if answer.is_ok() {
@@ -160,7 +176,7 @@ impl Server {
         let Some(as_accepted) = accepted.usable().find(|accepted| accepted.name == tool) else {
             return Err(format!("{tool} is not accepted as it is now, and was not called: {again}"));
         };
-        let offer = open.offer.lock().unwrap_or_else(PoisonError::into_inner);
+        let offer = open.offer();
         match offer.tools.iter().find(|offered| offered.name == tool) {
             Some(offered) if offered.hash == as_accepted.hash => Ok(()),
             Some(_) => {
@@ -202,7 +218,7 @@ impl Server {
         match opened {
             Ok((connection, offer)) => {
                 let marked = self.saved.mark(&offer.tools)?;
-                let open = Arc::new(OpenServer { connection, offer: StdMutex::new(offer) });
+                let open = Arc::new(OpenServer::new(connection, offer));
                 (state.open, state.pause) = (Some(Arc::clone(&open)), None);
                 self.set(ServerState::Connected);
                 Ok((open, marked))
@@ -239,6 +255,12 @@ impl Server {
     }
 }
 
+/// Tools that a program tells otherwise than it did before. Of one that runs for long the others may have been accepted as a
+/// newer one tells them.
+fn told_otherwise(before: &[OfferedTool], now: &[OfferedTool]) -> Vec<OfferedTool> {
+    now.iter().filter(|tool| !before.contains(tool)).cloned().collect()
+}
+
 /// What the owner is told of a tool that is told otherwise.
 fn changed_notice(server: &str, tool: &str) -> String {
     format!(
@@ -250,5 +272,27 @@ fn changed_notice(server: &str, tool: &str) -> String {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::Digest;
+
+    use super::*;
+
+    #[test]
+    fn what_a_program_tells_as_before_is_no_change_of_it() {
+        let tool = |name: &str, says: &str| OfferedTool {
+            name: name.to_owned(),
+            description: says.to_owned(),
+            schema: Value::Null,
+            hash: Digest::of(says.as_bytes()),
+        };
+        let before = [tool("add", "Adds."), tool("look", "Looks.")];
+        let now = [tool("add", "Adds."), tool("look", "Looks and sends."), tool("page", "Reads.")];
+        let names = told_otherwise(&before, &now).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        assert_eq!(names, ["look", "page"]);
+        assert!(told_otherwise(&now, &now).is_empty());
     }
 }
