@@ -32,29 +32,8 @@ pub fn further_roots(
         let path = folder
             .canonicalize()
             .map_err(|error| CommandError::file("cannot open the folder of --allow", folder, &error))?;
-        if !path.is_dir() {
-            return refused("it is not a folder".to_owned(), "attach a single file with --file");
-        }
-        if path.to_str().is_none() {
-            return refused("its path is no text".to_owned(), "tools name files by text: rename the folder");
-        }
-        if let Some(kernel) = OF_THE_KERNEL.iter().find(|kernel| path.starts_with(kernel)) {
-            return refused(format!("{kernel} is closed to tools"), "name a folder of files");
-        }
-        match check_writable_root(&path, surroundings).map_err(|error| error.stop) {
-            Ok(()) => {}
-            Err(DiscoveryStop::OwnersSkills) if *access == RootAccess::ReadOnly => {}
-            Err(stop @ DiscoveryStop::OwnersSkills) => {
-                return refused(stop.to_string(), "leave out `:rw`, or name ~/.agents");
-            }
-            Err(stop) => {
-                return refused(
-                    format!(
-                        "no folder is opened that is, holds or lies in your home folder or Drawloom's, or `/`: {stop}"
-                    ),
-                    "name the folder in it that is needed",
-                );
-            }
+        if let Err((why, hint)) = check(&path, *access, surroundings) {
+            return refused(why, hint);
         }
         let others = roots.iter().map(|root| (root.path.as_path(), "of another --allow"));
         for (other, whose) in
@@ -77,6 +56,39 @@ pub fn further_roots(
         roots.push(FurtherRoot { path, access: *access });
     }
     Ok(roots)
+}
+
+/// Refuses a folder that nobody but the owner is to reach, with a hint. Its path is canonical.
+///
+/// # Errors
+/// Why it is refused, and what helps.
+pub(crate) fn check(
+    path: &Path,
+    access: RootAccess,
+    surroundings: &DiscoveryContext,
+) -> Result<(), (String, &'static str)> {
+    if !path.is_dir() {
+        return Err(("it is not a folder".to_owned(), "attach a single file with --file"));
+    }
+    if path.to_str().is_none() {
+        return Err(("its path is no text".to_owned(), "tools name files by text: rename the folder"));
+    }
+    if let Some(kernel) = OF_THE_KERNEL.iter().find(|kernel| path.starts_with(kernel)) {
+        return Err((format!("{kernel} is closed to tools"), "name a folder of files"));
+    }
+    match check_writable_root(path, surroundings).map_err(|error| error.stop) {
+        Ok(()) => Ok(()),
+        Err(DiscoveryStop::OwnersSkills) if access == RootAccess::ReadOnly => Ok(()),
+        Err(stop @ DiscoveryStop::OwnersSkills) => {
+            Err((stop.to_string(), "leave out `:rw`, or name ~/.agents"))
+        }
+        Err(stop) => Err((
+            format!(
+                "no folder is opened that is, holds or lies in your home folder or Drawloom's, or `/`: {stop}"
+            ),
+            "name the folder in it that is needed",
+        )),
+    }
 }
 
 /// Whether everything is among some roots: the owner lifted the restriction.

@@ -9,17 +9,23 @@ use agent::Runtime;
 use policy::SessionType;
 use store::home::HomeDir;
 use text::terminal::one_line;
+use workspace::discovery::DiscoveryContext;
 use workspace::{AllowedRoots, FurtherRoot, Root, RootAccess, StoreGuard, canonical, file_name_of_key};
 
 use crate::app::App;
+use crate::args::allow::AllowedFolder;
 use crate::configured_server::{ConfiguredServer, WORKSPACE, root_of};
-use crate::walls;
+use crate::{further_roots, walls};
 
-/// Where a root of an entry is.
+/// Where a root of an entry is, the workspace as any other.
 ///
 /// # Errors
-/// It is not there.
-pub(crate) fn place(named: &Path, workspace: Option<&Path>) -> Result<PathBuf, String> {
+/// It is not there, or nobody but the owner is to reach it.
+pub(crate) fn place(
+    AllowedFolder { folder: named, access }: &AllowedFolder,
+    workspace: Option<&Path>,
+    surroundings: Option<&DiscoveryContext>,
+) -> Result<PathBuf, String> {
     let folder = match (named.strip_prefix("~"), walls::user_home()) {
         _ if named == Path::new(WORKSPACE) => {
             workspace.map(Path::to_owned).ok_or("`.` is the workspace, and there is none here")?
@@ -27,14 +33,19 @@ pub(crate) fn place(named: &Path, workspace: Option<&Path>) -> Result<PathBuf, S
         (Ok(below), Some(home)) => home.join(below),
         _ => named.to_owned(),
     };
-    folder.canonicalize().map_err(|error| format!("{}: {error}", one_line(&folder.to_string_lossy())))
+    let shown = |why: String| format!("{}: {why}", one_line(&folder.to_string_lossy()));
+    let path = folder.canonicalize().map_err(|error| shown(error.to_string()))?;
+    match surroundings.map(|surroundings| further_roots::check(&path, *access, surroundings)) {
+        Some(Err((why, _))) => Err(shown(why)),
+        None | Some(Ok(())) => Ok(path),
+    }
 }
 
 /// The folders that a server writes. They are opened anew for each call.
 pub(crate) fn written(app: &App, server: &ConfiguredServer) -> Arc<OpenServerFolders> {
     let workspace =
         app.workspace.folder.as_deref().map(|folder| (canonical(folder), app.workspace.key.clone()));
-    let roots = server.roots.clone();
+    let (roots, surroundings) = (server.roots.clone(), app.workspace.surroundings.clone());
     let (runtime, guard, exec) = (app.runtime.clone(), app.guard.clone(), app.settings.exec.clone());
     Arc::new(move |session| {
         let rules = walls::checkpoint_rules(runtime.home.root(), &exec);
@@ -44,7 +55,8 @@ pub(crate) fn written(app: &App, server: &ConfiguredServer) -> Arc<OpenServerFol
             if root.access != RootAccess::ReadWrite {
                 continue;
             }
-            let path = place(&root.folder, workspace.as_ref().map(|(folder, _)| folder.as_path()))?;
+            let path =
+                place(&root, workspace.as_ref().map(|(folder, _)| folder.as_path()), surroundings.as_ref())?;
             let key = workspace.as_ref().filter(|(folder, _)| *folder == path).map(|(_, key)| key.as_str());
             let folder = records_of(&runtime, session, (&path, key))?;
             records = records.with(path.clone(), Checkpoints::within(folder, rules.clone()));

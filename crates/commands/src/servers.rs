@@ -15,11 +15,11 @@ use mcp::{SavedTools, Server, StartedServer};
 use sandbox::{CommandLine, Level, OutputSink, Run, Sandbox, WallRoot, Walls, git_folders_serving};
 use store::home::HomeDir;
 use store::instance::InstanceId;
-use text::terminal::one_line;
-use workspace::discovery::{DiscoveryContext, check_writable_root};
+use workspace::discovery::DiscoveryContext;
 use workspace::{RootAccess, canonical, file_name_of_key};
 
 use crate::app::App;
+use crate::args::allow::AllowedFolder;
 use crate::configured_server::{ConfiguredServer, ServerEntry};
 use crate::server_folders;
 use crate::settings::ExecSettings;
@@ -64,7 +64,7 @@ impl Servers {
         }
         let configured = app.settings.mcp.get(name).ok_or_else(|| format!("there is no [mcp.{name}]"))?;
         let launch = Launch::of(app, name, configured)?;
-        let roots = launch.entry.roots.iter().filter_map(|root| launch.folder(&root.folder).ok()).collect();
+        let roots = launch.entry.roots.iter().filter_map(|root| launch.folder(root).ok()).collect();
         let (within, saved) = (launch.entry.within, saved(app, name));
         let start = Box::new(move |sink, input| launch.start(sink, input));
         let server = Arc::new(Server::new(name, (within, roots), saved, start));
@@ -110,8 +110,8 @@ impl Launch {
     }
 
     /// Where a root of the entry is.
-    fn folder(&self, named: &Path) -> Result<PathBuf, String> {
-        server_folders::place(named, self.workspace.as_deref())
+    fn folder(&self, root: &AllowedFolder) -> Result<PathBuf, String> {
+        server_folders::place(root, self.workspace.as_deref(), self.surroundings.as_ref())
     }
 
     /// The program by an absolute path.
@@ -148,14 +148,7 @@ impl Launch {
         let mut walls = Walls::around(&work, &own_home);
         let mut directory = work;
         for (number, root) in self.entry.roots.iter().enumerate() {
-            let path = self.folder(&root.folder)?;
-            let shown = one_line(&path.to_string_lossy()).into_owned();
-            if let Some(surroundings) = &self.surroundings
-                && Some(&path) != self.workspace.as_ref()
-            {
-                check_writable_root(&path, surroundings)
-                    .map_err(|error| format!("{shown}: {}", error.stop))?;
-            }
+            let path = self.folder(root)?;
             if root.access == RootAccess::ReadWrite {
                 walls.git_folders.extend(git_folders_serving(&path));
             }

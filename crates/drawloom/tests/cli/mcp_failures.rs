@@ -172,6 +172,27 @@ fn s3_what_a_server_wrote_in_a_call_that_was_killed_is_from_outside() {
 }
 
 #[test]
+fn s15_no_server_has_a_folder_that_no_tool_reaches_the_workspace_included() {
+    let world = accepted(&[], &["notes:add"], "");
+    let tested = |workspace: &str, roots: &str| {
+        world.ok(&["config", "set", "mcp.notes.roots", roots]);
+        let (_, tested) = world.json(&["--workspace", &text(&world.path(workspace)), "mcp", "test", "notes"]);
+        tested.to_string()
+    };
+    for (workspace, roots, why) in [
+        ("user", "[\".\"]", "your home folder"),
+        ("user", "[\".:rw\"]", "your home folder"),
+        ("project", "[\"/proc\"]", "/proc is closed to tools"),
+        ("project", "[\"/\"]", "no folder is opened"),
+        ("project", "[\"/etc/hostname\"]", "it is not a folder"),
+    ] {
+        let tested = tested(workspace, roots);
+        assert!(tested.contains(why) && !tested.contains("connected"), "{roots} {tested}");
+    }
+    assert!(tested("project", "[\".:rw\"]").contains("connected"), "the control");
+}
+
+#[test]
 fn several_processes_have_a_server_of_their_own_each() {
     let world = accepted(&[], &["notes:add"], "");
     script(&world, &[json!({"tool_calls": [add()]}), json!({"text": "Done."})]);
