@@ -11,18 +11,21 @@ use tools::NetworkRequest;
 use workspace::RootAccess;
 
 use crate::args::allow::AllowedFolder;
+use crate::server_address::AddressEntry;
 use crate::settings::network;
 
-/// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It runs in the
-/// sandbox, and sees of your files only what `roots` names.
+/// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It is a program
+/// that runs in the sandbox and sees of your files only what `roots` names, or lies at an address (`url`).
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfiguredServer {
-    /// The program that is the server; without `args` a line with its arguments, such as "npx -y NAME@1.2.3". Needed.
+    /// The program that is the server; without `args` a line with its arguments, such as "npx -y NAME@1.2.3". Needed, if
+    /// `url` is not there.
     pub command: Option<String>,
     /// The arguments of the program.
     pub args: Vec<String>,
-    /// The address of a server that runs elsewhere. Refused so far: servers are programs of this machine.
+    /// The address of a server that runs elsewhere and speaks streamable HTTP. It may lie on this machine or in its network;
+    /// over the public network it is spoken with by https alone.
     #[schemars(url, regex(pattern = "^https?://"))]
     pub url: Option<String>,
     /// Folders that it sees, for reading, or with `:rw` behind them for writing too: they begin with / or ~/, and `.` is the
@@ -43,6 +46,8 @@ pub struct ConfiguredServer {
     /// Tools that only read, as you say: one yes is for all of them, and they are called in plan mode. What the server
     /// itself says of this does not count.
     pub read: Vec<String>,
+    #[schemars(schema_with = "headers")]
+    pub headers: BTreeMap<String, String>,
     #[schemars(schema_with = "variables")]
     pub env: BTreeMap<String, String>,
     #[schemars(schema_with = "secret_variables")]
@@ -64,14 +69,27 @@ pub enum ServerSandbox {
 /// A server as it is started.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerEntry {
+    pub(crate) place: PlaceEntry,
+    pub(crate) within: Duration,
+    /// What the owner should know of it.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PlaceEntry {
+    Program(ProgramEntry),
+    Address(AddressEntry),
+}
+
+/// A server that is a program of this machine.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProgramEntry {
     /// The program, and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) roots: Vec<AllowedFolder>,
     pub(crate) network: NetworkRequest,
     pub(crate) is_walled: bool,
-    pub(crate) within: Duration,
-    /// What the owner should know of it.
-    pub(crate) warnings: Vec<String>,
 }
 
 /// The root that stands for the workspace.
@@ -83,6 +101,7 @@ impl Default for ConfiguredServer {
             command: None,
             args: Vec::new(),
             url: None,
+            headers: BTreeMap::new(),
             env: BTreeMap::new(),
             secrets: BTreeMap::new(),
             loose_secrets: Vec::new(),
@@ -114,7 +133,7 @@ impl ConfiguredServer {
 
     /// Whether it reaches anybody else, as one without walls may.
     pub(crate) fn is_online(&self) -> bool {
-        !self.net.is_empty() || self.sandbox == ServerSandbox::Off
+        !self.net.is_empty() || self.sandbox == ServerSandbox::Off || self.url.is_some()
     }
 
     /// The server as it is started.
@@ -122,11 +141,35 @@ impl ConfiguredServer {
     /// # Errors
     /// What is wrong, by its key.
     pub(crate) fn entry(&self, name: &str) -> Result<ServerEntry, String> {
-        if self.url.is_some() {
-            return Err(format!(
-                "mcp.{name}.url: servers at an address are not there yet: name the program of one in mcp.{name}.command"
-            ));
+        let within = Duration::from_secs(self.timeout.into());
+        let Some(url) = self.url.as_deref() else {
+            if !self.headers.is_empty() {
+                return Err(format!("mcp.{name}.headers is of a server at an address (mcp.{name}.url)"));
+            }
+            let (program, warnings) = self.program(name)?;
+            return Ok(ServerEntry { place: PlaceEntry::Program(program), within, warnings });
+        };
+        let of_program = [
+            ("command", self.command.is_some()),
+            ("args", !self.args.is_empty()),
+            ("roots", !self.roots.is_empty()),
+            ("net", !self.net.is_empty()),
+            ("env", !self.env.is_empty()),
+            ("sandbox", self.sandbox == ServerSandbox::Off),
+        ];
+        if let Some((key, _)) = of_program.iter().find(|(_, is_there)| *is_there) {
+            return Err(format!("mcp.{name}.{key} is of a program: a server at an address (`url`) has none"));
         }
+        let address = AddressEntry::read(url, &self.headers).map_err(|why| format!("mcp.{name}.{why}"))?;
+        let missing = address.missing(&self.secrets);
+        let missing = missing.iter().map(|secret| {
+            format!("there is no secret {secret}: `drawloom config set mcp.{name}.secrets.{secret} VALUE`")
+        });
+        Ok(ServerEntry { warnings: missing.collect(), place: PlaceEntry::Address(address), within })
+    }
+
+    /// The program that is the server, with what the owner should know of it.
+    fn program(&self, name: &str) -> Result<(ProgramEntry, Vec<String>), String> {
         let line = self.command.as_deref().map(str::trim).filter(|line| !line.is_empty());
         let line = line.ok_or_else(|| format!("mcp.{name}.command is missing"))?;
         let command = if self.args.is_empty() {
@@ -143,14 +186,14 @@ impl ConfiguredServer {
         let is_walled = self.sandbox == ServerSandbox::On;
         let unwalled =
             (!is_walled).then(|| "it runs without a sandbox: it may do whatever you may".to_owned());
-        Ok(ServerEntry {
-            warnings: unpinned(&command).into_iter().chain(unwalled).collect(),
+        let warnings = unpinned(&command).into_iter().chain(unwalled).collect();
+        let program = ProgramEntry {
             command,
             roots: roots.map_err(|why: String| format!("mcp.{name}.roots: {why}"))?,
             network: network(&self.net).map_err(|why| format!("mcp.{name}.{why}"))?,
             is_walled,
-            within: Duration::from_secs(self.timeout.into()),
-        })
+        };
+        Ok((program, warnings))
     }
 }
 
@@ -193,6 +236,14 @@ fn unpinned(command: &[String]) -> Option<String> {
     })
 }
 
+/// Schema of headers of requests.
+fn headers(_: &mut SchemaGenerator) -> Schema {
+    by_name(&json_schema!({
+        "type": "string",
+        "description": "A header of each request to a server at an address, in [mcp.NAME.headers]. `${TOKEN}` in it stands for the secret mcp.NAME.secrets.TOKEN.",
+    }))
+}
+
 /// Schema of variables of an environment.
 fn variables(_: &mut SchemaGenerator) -> Schema {
     by_name(&json_schema!({
@@ -206,7 +257,7 @@ fn secret_variables(_: &mut SchemaGenerator) -> Schema {
     let mut secrets = by_name(&json_schema!({
         "type": "string",
         "writeOnly": true,
-        "description": "A variable of its environment that is a secret. It is kept in keys.toml.",
+        "description": "A variable of its environment that is a secret, or one that its headers name. It is kept in keys.toml.",
     }));
     secrets.insert("writeOnly".to_owned(), true.into());
     secrets
@@ -248,7 +299,8 @@ mod tests {
             ("/opt/my server/run", &["--stdio"], &["/opt/my server/run", "--stdio"], false),
         ] {
             let entry = server(command, args).entry("x").unwrap();
-            assert_eq!(entry.command, words, "{command}");
+            let PlaceEntry::Program(program) = entry.place else { panic!("{command}") };
+            assert_eq!(program.command, words, "{command}");
             assert_eq!(!entry.warnings.is_empty(), is_warned, "{:?}", entry.warnings);
         }
     }
@@ -259,7 +311,18 @@ mod tests {
         for (wrong, said) in [
             (ConfiguredServer::default(), "mcp.x.command is missing"),
             (server("a 'b", &[]), "mcp.x.command is no line"),
-            (ConfiguredServer { url: Some("https://mcp.example.com".into()), ..good.clone() }, "mcp.x.url: "),
+            (
+                ConfiguredServer { url: Some("https://mcp.example.com".into()), ..good.clone() },
+                "mcp.x.command is of a program",
+            ),
+            (
+                ConfiguredServer { url: Some("file:///etc/passwd".into()), ..ConfiguredServer::default() },
+                "mcp.x.url: ",
+            ),
+            (
+                ConfiguredServer { headers: [("X-A".into(), "b".into())].into(), ..good.clone() },
+                "mcp.x.headers is of a server at",
+            ),
             (
                 ConfiguredServer { roots: vec!["notes".into()], ..good.clone() },
                 "mcp.x.roots: \"notes\" names no",
@@ -273,8 +336,8 @@ mod tests {
             let why = wrong.check("x").unwrap_err();
             assert!(why.starts_with(said), "{why}");
         }
-        let roots =
-            ConfiguredServer { roots: vec![".".into(), "~/n:rw".into()], ..good }.entry("x").unwrap().roots;
+        let rooted = ConfiguredServer { roots: vec![".".into(), "~/n:rw".into()], ..good };
+        let roots = rooted.program("x").unwrap().0.roots;
         assert_eq!(roots[0].access, RootAccess::ReadOnly);
         assert_eq!((roots[1].folder.to_str(), roots[1].access), (Some("~/n"), RootAccess::ReadWrite));
     }

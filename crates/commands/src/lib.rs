@@ -34,6 +34,7 @@ mod policies;
 mod profile;
 pub mod results;
 pub mod rights;
+mod server_address;
 mod server_folders;
 mod servers;
 pub mod settings;

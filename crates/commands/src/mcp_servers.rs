@@ -75,7 +75,8 @@ pub(crate) fn list(app: &App) -> ServersShown {
             tools,
             changed,
             pinned,
-            sandbox: server.sandbox == crate::configured_server::ServerSandbox::On,
+            sandbox: server.url.is_none() && server.sandbox == crate::configured_server::ServerSandbox::On,
+            url: server.url.clone(),
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
@@ -99,10 +100,14 @@ async fn offer(app: &App, name: &str) -> Result<ServerOffer, CommandError> {
     require_server(app, name)?;
     let hint =
         format!("`drawloom config set mcp.{name}.…` corrects it, `drawloom mcp remove {name}` takes it out");
+    let is_address = app.settings.mcp[name].url.is_some();
     let server = Servers::get(app, name).map_err(|why| CommandError::usage(why, hint))?;
     server.offer().await.map_err(|why| {
         let why = format!("the server {name} gives no tools: {}", explicit(&masked(app, &why)));
-        let hint = "what it needs beside the system's folders is named in its entry: `roots`, `net`, `env` (docs/mcp.md)";
+        let hint = match is_address {
+            true => "what it wants to know is named in its entry: `url`, `headers` (docs/mcp.md)",
+            false => "what it needs beside the system's folders is named in its entry: `roots`, `net`, `env` (docs/mcp.md)",
+        };
         CommandError::new("server", 5, why, hint)
     })
 }
@@ -113,7 +118,7 @@ fn require_server(app: &App, name: &str) -> Result<(), CommandError> {
     }
     let hint = match nearest(app.settings.mcp.keys().cloned(), name) {
         Some(near) => format!("did you mean {near}?"),
-        None => format!("`drawloom mcp add {name} -- COMMAND` adds it"),
+        None => format!("`drawloom mcp add {name} -- COMMAND`, or with `--url URL`, adds it"),
     };
     Err(CommandError::not_found("server", name, hint))
 }

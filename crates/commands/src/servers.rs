@@ -1,5 +1,5 @@
-//! The MCP servers of the owner, as this process has them: each is started when it is needed, in walls of its own
-//! (spec: agent §5, security §15).
+//! The MCP servers of the owner, as this process has them: each is started when it is needed, in walls of its own, or spoken
+//! with at its address (spec: agent §5, security §15).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ::tools::CommandEgress;
 use egress::Gate;
-use mcp::{SavedTools, Server, StartedServer};
+use mcp::{SavedTools, Server, ServerAddress, ServerPlace, StartedServer};
 use sandbox::{CommandLine, Level, OutputSink, Run, Sandbox, WallRoot, Walls, git_folders_serving};
 use store::home::HomeDir;
 use store::instance::InstanceId;
@@ -20,7 +20,7 @@ use workspace::{RootAccess, canonical, file_name_of_key};
 
 use crate::app::App;
 use crate::args::allow::AllowedFolder;
-use crate::configured_server::{ConfiguredServer, ServerEntry};
+use crate::configured_server::{ConfiguredServer, PlaceEntry, ProgramEntry};
 use crate::server_folders;
 use crate::settings::ExecSettings;
 use crate::walls;
@@ -37,7 +37,7 @@ pub struct Servers(Mutex<BTreeMap<String, Arc<Server>>>);
 /// What a server is started with.
 struct Launch {
     name: String,
-    entry: ServerEntry,
+    entry: ProgramEntry,
     /// Variables of its environment.
     environment: BTreeMap<String, String>,
     /// The home of Drawloom.
@@ -63,11 +63,28 @@ impl Servers {
             return Ok(Arc::clone(server));
         }
         let configured = app.settings.mcp.get(name).ok_or_else(|| format!("there is no [mcp.{name}]"))?;
-        let launch = Launch::of(app, name, configured)?;
-        let roots = launch.entry.roots.iter().filter_map(|root| launch.folder(root).ok()).collect();
-        let (within, saved) = (launch.entry.within, saved(app, name));
-        let start = Box::new(move |sink, input| launch.start(sink, input));
-        let server = Arc::new(Server::new(name, (within, roots), saved, start));
+        if !configured.loose_secrets.is_empty() {
+            return Err(format!(
+                "mcp.{name}.secrets are not used: others may read keys.toml; run `chmod 600` on it"
+            ));
+        }
+        let entry = configured.entry(name)?;
+        let (roots, place) = match entry.place {
+            PlaceEntry::Program(program) => {
+                let launch = Launch::of(app, (name, configured), program)?;
+                let folders = launch.entry.roots.iter().map(|root| launch.folder(root));
+                let roots = folders.filter_map(Result::ok).collect();
+                (roots, ServerPlace::Program(Box::new(move |sink, input| launch.start(sink, input))))
+            }
+            PlaceEntry::Address(address) => {
+                let headers = address.headers(&configured.secrets).map_err(|why| {
+                    format!("mcp.{name}: {why}; `drawloom config set mcp.{name}.secrets.… VALUE` sets one")
+                })?;
+                let address = ServerAddress::new(&Gate::default(), address.url, headers)?;
+                (Vec::new(), ServerPlace::Address(Arc::new(address)))
+            }
+        };
+        let server = Arc::new(Server::new(name, (entry.within, roots), saved(app, name), place));
         servers.insert(name.to_owned(), Arc::clone(&server));
         Ok(server)
     }
@@ -84,16 +101,15 @@ pub(crate) fn saved(app: &App, name: &str) -> SavedTools {
 }
 
 impl Launch {
-    fn of(app: &App, name: &str, configured: &ConfiguredServer) -> Result<Self, String> {
-        if !configured.loose_secrets.is_empty() {
-            return Err(format!(
-                "mcp.{name}.secrets are not used: others may read keys.toml; run `chmod 600` on it"
-            ));
-        }
+    fn of(
+        app: &App,
+        (name, configured): (&str, &ConfiguredServer),
+        entry: ProgramEntry,
+    ) -> Result<Self, String> {
         let variables = configured.env.iter().chain(&configured.secrets);
         Ok(Self {
             name: name.to_owned(),
-            entry: configured.entry(name)?,
+            entry,
             environment: variables.map(|(variable, value)| (variable.clone(), value.clone())).collect(),
             home: app.runtime.home.root().to_owned(),
             quarantine: app.runtime.home.dir(HomeDir::Quarantine).map_err(|error| error.to_string())?,

@@ -19,7 +19,7 @@ pub(crate) fn add(
     paths: &InvocationPaths,
     note: &dyn Fn(&str),
 ) -> Result<McpCommand, CommandError> {
-    let McpAddArgs { name, roots, net, env, yes, command } = added;
+    let McpAddArgs { name, roots, net, env, url, headers, yes, command } = added;
     if !is_name(name) {
         return Err(CommandError::usage(
             format!("{name:?} is no name of a server"),
@@ -28,10 +28,14 @@ pub(crate) fn add(
     }
     let text = |text: &str| toml::Value::from(text).to_string();
     let list = |texts: &[String]| toml::Value::from(texts.to_vec()).to_string();
-    let [program, arguments @ ..] = command.as_slice() else {
-        return Err(CommandError::usage("no command is given", "write it behind `--`"));
+    let (first, arguments) = match (url, command.as_slice()) {
+        (Some(url), _) => (("url".to_owned(), text(url)), &[][..]),
+        (None, [program, arguments @ ..]) => {
+            (("command".to_owned(), text(&shlex_word(program, arguments))), arguments)
+        }
+        (None, []) => return Err(CommandError::usage("no command is given", "write it behind `--`")),
     };
-    let mut settings = vec![("command".to_owned(), text(&shlex_word(program, arguments)))];
+    let mut settings = vec![first];
     for (key, values) in [("args", arguments), ("roots", roots), ("net", net)] {
         if !values.is_empty() {
             settings.push((key.to_owned(), list(values)));
@@ -45,6 +49,15 @@ pub(crate) fn add(
             ));
         };
         settings.push((format!("env.{variable}"), text(value)));
+    }
+    for header in headers {
+        let Some((header, value)) = header.split_once(':').filter(|(name, _)| is_name(name)) else {
+            return Err(CommandError::usage(
+                format!("{header:?} is no header with its value"),
+                "`--header 'NAME: VALUE'`",
+            ));
+        };
+        settings.push((format!("headers.{header}"), text(value.trim())));
     }
     let settings: Vec<(String, String)> =
         settings.into_iter().map(|(key, value)| (format!("mcp.{name}.{key}"), value)).collect();
@@ -78,6 +91,7 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
         changed: Vec::new(),
         pinned: false,
         sandbox: true,
+        url: None,
     };
     Ok(CommandOutcome::Servers(ServersShown { servers: vec![removed], not_started: None }))
 }

@@ -152,8 +152,12 @@ mod loom_tools;
 mod mcp;
 #[path = "cli/mcp_failures.rs"]
 mod mcp_failures;
+#[path = "cli/mcp_http.rs"]
+mod mcp_http;
 #[path = "cli/mcp_server.rs"]
 mod mcp_server;
+#[path = "cli/mcp_site.rs"]
+mod mcp_site;
 #[path = "cli/memory.rs"]
 mod memory;
 #[cfg(feature = "embedded-model")]

@@ -139,6 +139,11 @@ impl Client {
         self.http.post(url)
     }
 
+    /// A request that takes away what lies at an address.
+    pub fn delete(&self, url: Url) -> RequestBuilder {
+        self.http.delete(url)
+    }
+
     /// Sends a request that was made here, and waits for the head of its answer.
     ///
     /// # Errors

@@ -79,7 +79,7 @@ async fn within(
         // A request puts a user and a password into a header and out of its address.
         client.judge(&url)?;
         let request = client.get(url.clone()).header(ACCEPT, accepted).header(ACCEPT_ENCODING, "identity");
-        let response = client.send(request).await.map_err(failure)?;
+        let response = client.send(request).await?;
         let Some(next) = redirect(&response, &url)? else {
             return read(response, url, redirected_from, limits).await;
         };
@@ -122,7 +122,7 @@ async fn read(
     let encoding = header(CONTENT_ENCODING).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"));
     let status = response.status();
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| failure(error.into()))? {
+    while let Some(piece) = response.chunk().await.map_err(SendError::from)? {
         if (body.len() + piece.len()) as u64 > limit {
             return Err(FetchError::TooLong { limit, said: None });
         }
@@ -131,18 +131,20 @@ async fn read(
     Ok(Fetched { url, redirected_from, status, content_type, encoding, body })
 }
 
-/// What the gate refused as such, and of all else the innermost cause, without the address.
-fn failure(error: SendError) -> FetchError {
-    let error = match error {
-        SendError::Refused(refusal) => return FetchError::Refused(refusal),
-        SendError::Http(error) => error,
-    };
-    let mut cause: &(dyn std::error::Error + 'static) = &error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
-            return FetchError::Refused(refusal.clone());
+impl From<SendError> for FetchError {
+    /// What the gate refused as such, and of all else the innermost cause, without the address.
+    fn from(error: SendError) -> Self {
+        let error = match error {
+            SendError::Refused(refusal) => return Self::Refused(refusal),
+            SendError::Http(error) => error,
+        };
+        let mut cause: &(dyn std::error::Error + 'static) = &error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+                return Self::Refused(refusal.clone());
+            }
         }
+        Self::Failed(cause.to_string())
     }
-    FetchError::Failed(cause.to_string())
 }

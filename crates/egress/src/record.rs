@@ -13,6 +13,8 @@ pub enum Purpose {
     Weights,
     Fetch,
     Search,
+    /// A server of tools (MCP) at an address.
+    Server,
     Command,
 }
 
@@ -24,6 +26,7 @@ impl fmt::Display for Purpose {
             Self::Weights => "a download of weights",
             Self::Fetch => "a fetch of a page",
             Self::Search => "a search",
+            Self::Server => "a request to a server of tools",
             Self::Command => "a command with network",
         })
     }

@@ -9,8 +9,10 @@ use model::Cancel;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, PaginatedRequestParams, PingRequest, ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
+use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{RoleClient, serve_client};
 use sandbox::{Ending, Outcome, SandboxError};
 use serde_json::{Map, Value};
@@ -19,10 +21,12 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::address::{Failure, HttpSession};
 use crate::answer::ToolAnswer;
 use crate::handler::Handler;
+use crate::life::Life;
 use crate::offered::OfferedTool;
-use crate::server::{StartServer, StartedServer};
+use crate::server::{ServerPlace, StartedServer};
 use crate::streams::{ErrorsTail, LONGEST_MESSAGE, Streams};
 
 /// How long a server may take until it is ready: `npx` and `uvx` may fetch it first.
@@ -37,11 +41,25 @@ const PAGES: usize = 32;
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     is_changed: Arc<AtomicBool>,
-    run: RunOfServer,
+    life: Life,
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) struct NoAnswer {
+    pub(crate) why: String,
+    /// Whether the server did not read it, as it forgot the session.
+    pub(crate) is_unread: bool,
+}
+
+impl From<String> for NoAnswer {
+    fn from(why: String) -> Self {
+        Self { why, is_unread: false }
+    }
 }
 
 /// The run of a server's program. With it goes the program.
-struct RunOfServer {
+pub(crate) struct RunOfServer {
     errors: ErrorsTail,
     is_too_long: Arc<AtomicBool>,
     ended: watch::Receiver<Option<String>>,
@@ -74,8 +92,12 @@ impl RunOfServer {
         Self { errors, is_too_long, ended, waiting: waiting.abort_handle() }
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
     /// Why it says nothing any more.
-    async fn why_silent(&self) -> String {
+    pub(crate) async fn why_silent(&self) -> String {
         if self.is_too_long.load(Ordering::Relaxed) {
             return format!("it said more than {} MiB in one message, and was ended", LONGEST_MESSAGE >> 20);
         }
@@ -106,35 +128,61 @@ fn told(outcome: &Result<Outcome, SandboxError>) -> String {
 }
 
 impl Connection {
-    /// Starts a server and waits until it is ready.
+    /// Starts a server, or a session with it, and waits until it is ready. One at an address is ready within a time that the
+    /// owner chose.
     ///
     /// # Errors
     /// It does not start, ends, or says something else than a server does.
-    pub(crate) async fn open(start: &StartServer, roots: Vec<PathBuf>) -> Result<Self, String> {
-        let (streams, sink, its_input) = Streams::open().map_err(|error| error.to_string())?;
-        let run = RunOfServer::of(start(sink, its_input)?, &streams);
+    pub(crate) async fn open(
+        place: &ServerPlace,
+        roots: Vec<PathBuf>,
+        within: Duration,
+    ) -> Result<Self, String> {
         let is_changed = Arc::new(AtomicBool::default());
         let handler = Handler { roots, is_changed: Arc::clone(&is_changed) };
-        let transport =
-            AsyncRwTransport::new_client(streams.output, streams.input).with_max_line_length(LONGEST_MESSAGE);
-        let ready = timeout(READY, serve_client(handler, transport)).await;
-        match ready {
-            Ok(Ok(service)) => Ok(Self { service, is_changed, run }),
-            Ok(Err(error)) => {
-                let why = run.why_silent().await;
-                Err(if why.is_empty() { error.to_string() } else { why })
+        let (life, ready, within) = match place {
+            ServerPlace::Program(start) => {
+                let (streams, sink, its_input) = Streams::open().map_err(|error| error.to_string())?;
+                let run = RunOfServer::of(start(sink, its_input)?, &streams);
+                let transport = AsyncRwTransport::new_client(streams.output, streams.input)
+                    .with_max_line_length(LONGEST_MESSAGE);
+                (Life::Program(run), timeout(READY, serve_client(handler, transport)).await, READY)
             }
+            ServerPlace::Address(address) => {
+                let session = HttpSession::of(address);
+                let transport = StreamableHttpClientTransport::with_client(session.clone(), session.config());
+                (Life::Address(session), timeout(within, serve_client(handler, transport)).await, within)
+            }
+        };
+        match ready {
+            Ok(Ok(service)) => Ok(Self { service, is_changed, life }),
+            Ok(Err(error)) => Err(match (&life, &error) {
+                (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
+                    session.told(&*error.error)
+                }
+                (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => {
+                    format!("it answered with error {}: {}", error.code.0, error.message)
+                }
+                _ => match life.why_silent().await {
+                    why if why.is_empty() => error.to_string(),
+                    why => why,
+                },
+            }),
             Err(_) => {
-                let errors = run.errors.text();
-                let why = format!("it was not ready within {} s", READY.as_secs());
-                Err(if errors.is_empty() { why } else { format!("{why}; the end of its errors:\n{errors}") })
+                let why = format!("it was not ready within {} s", within.as_secs());
+                Err(match &life {
+                    Life::Program(run) if !run.errors.text().is_empty() => {
+                        format!("{why}; the end of its errors:\n{}", run.errors.text())
+                    }
+                    _ => why,
+                })
             }
         }
     }
 
     /// Whether it can still be spoken with.
     pub(crate) fn is_open(&self) -> bool {
-        !self.service.is_transport_closed() && self.run.ended.borrow().is_none()
+        !self.service.is_transport_closed() && !self.life.has_ended()
     }
 
     /// Name and version that the server gives itself.
@@ -202,14 +250,14 @@ impl Connection {
         arguments: Map<String, Value>,
         within: Duration,
         cancel: &Cancel,
-    ) -> Result<ToolAnswer, String> {
+    ) -> Result<ToolAnswer, NoAnswer> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.service.send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut handle = match timeout(within, sent).await {
             Ok(Ok(handle)) => handle,
-            Ok(Err(error)) => return Err(self.why(error).await),
-            Err(_) => return Err("it does not read what it is told".to_owned()),
+            Ok(Err(error)) => return Err(self.why(error).await.into()),
+            Err(_) => return Err("it does not read what it is told".to_owned().into()),
         };
         let mut cancel = cancel.clone();
         let (answered, why) = tokio::select! {
@@ -220,15 +268,19 @@ impl Connection {
         let Some(answered) = answered else {
             // A server that reads nothing is not told.
             let _ = timeout(SOON, handle.cancel(Some(why.to_owned()))).await;
-            return Err(match why {
+            let why = match why {
                 "timed out" => format!("it did not answer within {} s", within.as_secs()),
                 stopped => stopped.to_owned(),
-            });
+            };
+            return Err(why.into());
         };
         match answered.unwrap_or(Err(ServiceError::TransportClosed)) {
             Ok(ServerResult::CallToolResult(result)) => Ok(ToolAnswer::of(result)),
-            Ok(_) => Err("it answered with something that is no result of a tool".to_owned()),
-            Err(error) => Err(self.why(error).await),
+            Ok(_) => Err("it answered with something that is no result of a tool".to_owned().into()),
+            Err(error) => {
+                let is_unread = is_unread(&error);
+                Err(NoAnswer { why: self.why(error).await, is_unread })
+            }
         }
     }
 
@@ -246,8 +298,18 @@ impl Connection {
             ServiceError::McpError(error) => {
                 format!("it answered with error {}: {}", error.code.0, error.message)
             }
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) => self.run.why_silent().await,
+            ServiceError::TransportClosed => self.life.why_silent().await,
+            ServiceError::TransportSend(error) => self.life.why_unsent(&*error.error).await,
             error => error.to_string(),
         }
     }
+}
+
+/// Whether a request was not read, as the server had forgotten the session.
+fn is_unread(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    matches!(
+        error.error.downcast_ref::<StreamableHttpError<Failure>>(),
+        Some(StreamableHttpError::SessionExpired)
+    )
 }

@@ -1,18 +1,23 @@
 //! Client of MCP servers that the owner named (spec: agent §5, security §15).
 //!
-//! A server is a program that runs behind walls for as long as this process; how it is started is said by whoever makes a
-//! [`Server`]. It is started at the first call, and anew after it ended. What it says is bounded and from outside. Its tools
+//! A server is a program that runs behind walls for as long as this process, or lies at an address, which is reached through
+//! the gate; how it is started is said by whoever makes a [`Server`]. It is started at the first call, and anew after it
+//! ended. What it says is bounded and from outside. Its tools
 //! are those that the owner accepted ([`AcceptedTools`]): one that is told otherwise than it was then is not called.
 
 mod accepted;
+mod address;
 mod answer;
 mod connection;
 mod handler;
+mod http_body;
+mod life;
 mod offered;
 mod server;
 mod streams;
 
 pub use accepted::{AcceptedTools, SavedTools, ToolChange};
+pub use address::ServerAddress;
 pub use answer::ToolAnswer;
 pub use offered::OfferedTool;
-pub use server::{CalledTool, Server, ServerOffer, ServerState, StartServer, StartedServer};
+pub use server::{CalledTool, Server, ServerOffer, ServerPlace, ServerState, StartServer, StartedServer};

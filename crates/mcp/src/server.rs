@@ -14,8 +14,9 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::accepted::SavedTools;
+use crate::address::ServerAddress;
 use crate::answer::ToolAnswer;
-use crate::connection::{Connection, Offer};
+use crate::connection::{Connection, NoAnswer, Offer};
 use crate::offered::OfferedTool;
 
 /// How long it is waited before a server that failed is started again, at most.
@@ -31,6 +32,13 @@ pub struct StartedServer {
     pub held: Box<dyn Any + Send>,
 }
 
+/// Where a server is.
+pub enum ServerPlace {
+    /// A program of this machine.
+    Program(Box<StartServer>),
+    Address(Arc<ServerAddress>),
+}
+
 /// A server, whether or not it runs. With it goes its program.
 pub struct Server {
     name: String,
@@ -38,7 +46,7 @@ pub struct Server {
     within: Duration,
     roots: Vec<PathBuf>,
     saved: SavedTools,
-    start: Box<StartServer>,
+    place: ServerPlace,
     state: Mutex<Running>,
     /// What is known of it without waiting.
     known: StdMutex<ServerState>,
@@ -104,10 +112,10 @@ impl Server {
         name: &str,
         (within, roots): (Duration, Vec<PathBuf>),
         saved: SavedTools,
-        start: Box<StartServer>,
+        place: ServerPlace,
     ) -> Self {
         let (state, known) = (Mutex::default(), StdMutex::default());
-        Self { name: name.to_owned(), within, roots, saved, start, state, known }
+        Self { name: name.to_owned(), within, roots, saved, place, state, known }
     }
 
     /// Whether it runs, as far as is known without waiting.
@@ -146,6 +154,21 @@ impl Server {
         cancel: &Cancel,
         changed: &mut Vec<String>,
     ) -> Result<ToolAnswer, String> {
+        match self.called_once((tool, arguments.clone()), cancel, changed).await {
+            // It forgot the session: in a new one its tools are asked for again.
+            Err(NoAnswer { is_unread: true, .. }) => {
+                self.called_once((tool, arguments), cancel, changed).await.map_err(|none| none.why)
+            }
+            answer => answer.map_err(|none| none.why),
+        }
+    }
+
+    async fn called_once(
+        &self,
+        (tool, arguments): (&str, Map<String, Value>),
+        cancel: &Cancel,
+        changed: &mut Vec<String>,
+    ) -> Result<ToolAnswer, NoAnswer> {
         let (open, marked) = self.opened(cancel).await?;
         changed.extend(marked);
         // Whoever comes while the list is asked for waits for it.
@@ -161,10 +184,12 @@ impl Server {
         drop(asks);
         self.require_as_accepted(&open, tool)?;
         let answer = open.connection.call(tool, arguments, self.within, cancel).await;
-        if answer.is_ok() {
-            self.state.lock().await.failed = 0;
-        } else if !cancel.is_cancelled() && !open.connection.lives().await {
-            self.close(&open).await;
+        match &answer {
+            Ok(_) => self.state.lock().await.failed = 0,
+            Err(NoAnswer { why, .. }) if !cancel.is_cancelled() && !open.connection.lives().await => {
+                self.close(&open, why).await;
+            }
+            Err(_) => {}
         }
         answer
     }
@@ -207,7 +232,7 @@ impl Server {
             return Err(format!("it is not started again for {seconds} s, as it failed: {why}"));
         }
         let opening = async {
-            let connection = Connection::open(&*self.start, self.roots.clone()).await?;
+            let connection = Connection::open(&self.place, self.roots.clone(), self.within).await?;
             let offer = connection.offer(self.within).await?;
             Ok::<_, String>((connection, offer))
         };
@@ -234,11 +259,11 @@ impl Server {
     }
 
     /// Ends it: it does not answer any more.
-    async fn close(&self, open: &Arc<OpenServer>) {
+    async fn close(&self, open: &Arc<OpenServer>, why: &str) {
         let mut state = self.state.lock().await;
         if state.open.as_ref().is_some_and(|other| Arc::ptr_eq(other, open)) {
             state.open = None;
-            self.set(ServerState::Failed("it ended, or did not answer".to_owned()));
+            self.set(ServerState::Failed(why.to_owned()));
         }
     }
 

@@ -53,12 +53,22 @@ pub struct McpAddArgs {
     #[arg(long = "env", value_name = "VARIABLE=VALUE")]
     #[serde(default)]
     pub env: Vec<String>,
+    /// The address of a server that runs elsewhere, in place of a program.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["roots", "net", "env", "command"])]
+    #[serde(default)]
+    pub url: Option<String>,
+    /// A header of each request to that address; `${TOKEN}` in it stands for a secret, which has another place:
+    /// `drawloom config set mcp.NAME.secrets.TOKEN VALUE`. Can be repeated.
+    #[arg(long = "header", value_name = "HEADER: VALUE", requires = "url")]
+    #[serde(default)]
+    pub headers: Vec<String>,
     /// Accept all of its tools without a question.
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,
     /// The program that is the server, with its arguments.
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", required_unless_present = "url", last = true)]
+    #[serde(default)]
     pub command: Vec<String>,
 }
 

@@ -28,6 +28,9 @@ pub struct ServerShown {
     pub pinned: bool,
     /// Whether it runs in the sandbox.
     pub sandbox: bool,
+    /// Its address, if it is no program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// How a server stands.

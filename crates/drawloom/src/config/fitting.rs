@@ -37,9 +37,8 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
     {
         return check_tool(name, key, value).map_err(|why| misfit(path, &why));
     }
-    if let [section, name, key] = &segments(path)[..]
+    if let [section, name, key @ ..] = &segments(path)[..]
         && section == "mcp"
-        && key != "url"
     {
         return check_server(name, key, value).map_err(|why| misfit(path, &why));
     }
@@ -91,10 +90,19 @@ fn check_tool(name: &str, key: &str, value: &Value) -> Result<(), String> {
 }
 
 /// Refuses a value that no server takes, whatever its other keys are.
-fn check_server(name: &str, key: &str, value: &Value) -> Result<(), String> {
+fn check_server(name: &str, key: &[String], value: &Value) -> Result<(), String> {
     let mut keys = toml::Table::new();
-    keys.insert("command".to_owned(), "true".into());
-    keys.insert(key.to_owned(), value.clone());
+    let value = match key {
+        [key, inner] if key == "headers" => toml::Table::from_iter([(inner.clone(), value.clone())]).into(),
+        [_] => value.clone(),
+        _ => return Ok(()),
+    };
+    match &*key[0] {
+        "url" => None,
+        "headers" => keys.insert("url".to_owned(), "https://localhost".into()),
+        _ => keys.insert("command".to_owned(), "true".into()),
+    };
+    keys.insert(key[0].clone(), value);
     let server: ConfiguredServer =
         keys.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     server.check(name)

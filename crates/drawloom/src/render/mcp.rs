@@ -12,7 +12,7 @@ pub(super) fn list(found: &ServersShown, to: OutputStyle) -> RenderedOutcome {
     let mut out = String::new();
     for server in &found.servers {
         out += &wrapped(&to.line(&headline(server)), "", to);
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = server.url.iter().cloned().collect();
         if !server.tools.is_empty() {
             lines.push(server.tools.join(", "));
         }
@@ -36,7 +36,7 @@ pub(super) fn list(found: &ServersShown, to: OutputStyle) -> RenderedOutcome {
     });
     RenderedOutcome::new(out)
         .noting(not_started)
-        .or_saying(to, "no servers: `drawloom mcp add NAME -- COMMAND` adds one")
+        .or_saying(to, "no servers: `drawloom mcp add NAME -- COMMAND`, or with `--url URL`, adds one")
 }
 
 fn headline(server: &ServerShown) -> String {

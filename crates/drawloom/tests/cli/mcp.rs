@@ -320,21 +320,22 @@ fn m8_x20_a_server_is_added_tested_and_removed_by_commands_and_wrong_entries_are
     for (key, value, told) in [
         ("mcp.web.url", "file:///etc/passwd", "it takes an address"),
         ("mcp.web.url", "not-a-url", "it takes an address"),
+        ("mcp.web.url", "http://mcp.example.com/mcp", "unencrypted"),
         ("mcp.web.roots", "[\"notes\"]", "names no folder"),
         ("mcp.web.net", "[\"http://x\"]", "net"),
     ] {
         let refused = world.run(&["config", "set", key, value]);
         assert!(refused.code == Some(2) && refused.err.contains(told), "{key}: {refused:?}");
     }
-    // An address is not passed over.
+    // A program and an address are two servers.
     world.ok(&["config", "set", "mcp.web.url", "https://mcp.example.com/sse"]);
     let (_, listed) = there(&world, &["mcp", "list"]);
     let told = listed["servers"][0]["notes"][0].as_str().unwrap();
     assert!(
-        listed["servers"][0]["status"] == "invalid" && told.contains("servers at an address"),
+        listed["servers"][0]["status"] == "invalid" && told.contains("mcp.web.command is of a program"),
         "{listed}"
     );
-    assert!(world.run(&["config", "check"]).out.contains("mcp.web.url"));
+    assert!(world.run(&["config", "check"]).out.contains("mcp.web.command"));
 }
 
 #[test]
