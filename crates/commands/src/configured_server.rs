@@ -48,6 +48,13 @@ pub struct ConfiguredServer {
     pub read: Vec<String>,
     #[schemars(schema_with = "headers")]
     pub headers: BTreeMap<String, String>,
+    /// Name of the client as which you registered Drawloom at a server whose `mcp login` takes no others. A secret of it is
+    /// `secrets.CLIENT_SECRET`.
+    pub client_id: Option<String>,
+    /// What `mcp login` asks for; without it what the server asks for.
+    pub scopes: Vec<String>,
+    /// Port of this machine to which a browser comes back from `mcp login`; 0 is any.
+    pub callback_port: u16,
     #[schemars(schema_with = "variables")]
     pub env: BTreeMap<String, String>,
     #[schemars(schema_with = "secret_variables")]
@@ -102,6 +109,9 @@ impl Default for ConfiguredServer {
             args: Vec::new(),
             url: None,
             headers: BTreeMap::new(),
+            client_id: None,
+            scopes: Vec::new(),
+            callback_port: 0,
             env: BTreeMap::new(),
             secrets: BTreeMap::new(),
             loose_secrets: Vec::new(),
@@ -143,8 +153,14 @@ impl ConfiguredServer {
     pub(crate) fn entry(&self, name: &str) -> Result<ServerEntry, String> {
         let within = Duration::from_secs(self.timeout.into());
         let Some(url) = self.url.as_deref() else {
-            if !self.headers.is_empty() {
-                return Err(format!("mcp.{name}.headers is of a server at an address (mcp.{name}.url)"));
+            let of_address = [
+                ("headers", !self.headers.is_empty()),
+                ("client_id", self.client_id.is_some()),
+                ("scopes", !self.scopes.is_empty()),
+                ("callback_port", self.callback_port != 0),
+            ];
+            if let Some((key, _)) = of_address.iter().find(|(_, is_there)| *is_there) {
+                return Err(format!("mcp.{name}.{key} is of a server at an address (mcp.{name}.url)"));
             }
             let (program, warnings) = self.program(name)?;
             return Ok(ServerEntry { place: PlaceEntry::Program(program), within, warnings });

@@ -36,6 +36,7 @@ pub mod results;
 pub mod rights;
 mod server_address;
 mod server_folders;
+mod server_login;
 mod servers;
 pub mod settings;
 pub mod shell;

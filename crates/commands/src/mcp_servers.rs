@@ -13,7 +13,8 @@ use crate::results::CommandOutcome;
 use crate::results::mcp::{
     ServerShown, ServerStatus, ServerTested, ServerToolShown, ServerToolState, ServersShown, WorkspaceServers,
 };
-use crate::servers::{Servers, saved};
+use crate::server_login;
+use crate::servers::{Servers, saved, saved_login};
 use crate::settings::ConfiguredServer;
 
 /// File in which other programs keep the servers of a workspace.
@@ -35,6 +36,8 @@ pub(crate) async fn command(app: &App, command: McpCommand) -> Result<CommandOut
             Ok(CommandOutcome::ServerTested(tested(app, &named.name, &offer, &accepted)))
         }
         McpCommand::Accept(args) => accept(app, &args).await,
+        McpCommand::Login(named) => server_login::login(app, &named.name).await,
+        McpCommand::Logout(named) => server_login::logout(app, &named.name),
         McpCommand::Add(_) | McpCommand::Remove(_) => {
             Err(CommandError::usage("this changes the configuration", "run it from the command line"))
         }
@@ -63,6 +66,9 @@ pub(crate) fn list(app: &App) -> ServersShown {
             |tool: &String| context::tools::server_of(tool).is_some_and(|(server, _)| server == name);
         let tools: Vec<String> = server_tools::names(app).into_iter().filter(is_of_it).collect();
         let changed: Vec<String> = accepted.changed().map(str::to_owned).collect();
+        if server.url.as_deref().is_some_and(|url| saved_login(app, name).is_for(url)) {
+            notes.push("you are logged in there".to_owned());
+        }
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
         if !pinned {
             notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
@@ -112,7 +118,7 @@ async fn offer(app: &App, name: &str) -> Result<ServerOffer, CommandError> {
     })
 }
 
-fn require_server(app: &App, name: &str) -> Result<(), CommandError> {
+pub(crate) fn require_server(app: &App, name: &str) -> Result<(), CommandError> {
     if app.settings.mcp.contains_key(name) {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tools::CommandEgress;
-use egress::Gate;
-use mcp::{SavedTools, Server, ServerAddress, ServerPlace, StartedServer};
+use egress::{Gate, HostPort};
+use mcp::{SavedLogin, SavedTools, Server, ServerAddress, ServerPlace, StartedServer};
 use sandbox::{CommandLine, Level, OutputSink, Run, Sandbox, WallRoot, Walls, git_folders_serving};
 use store::home::HomeDir;
 use store::instance::InstanceId;
@@ -21,6 +21,7 @@ use workspace::{RootAccess, canonical, file_name_of_key};
 use crate::app::App;
 use crate::args::allow::AllowedFolder;
 use crate::configured_server::{ConfiguredServer, PlaceEntry, ProgramEntry};
+use crate::server_address::AddressEntry;
 use crate::server_folders;
 use crate::settings::ExecSettings;
 use crate::walls;
@@ -77,10 +78,9 @@ impl Servers {
                 (roots, ServerPlace::Program(Box::new(move |sink, input| launch.start(sink, input))))
             }
             PlaceEntry::Address(address) => {
-                let headers = address.headers(&configured.secrets).map_err(|why| {
-                    format!("mcp.{name}: {why}; `drawloom config set mcp.{name}.secrets.… VALUE` sets one")
-                })?;
-                let address = ServerAddress::new(&Gate::default(), address.url, headers)?;
+                let login = (login_hosts(app, &address), saved_login(app, name));
+                let address = reached((name, configured), address)?;
+                let address = address.with_login(&Gate::default(), name, login)?;
                 (Vec::new(), ServerPlace::Address(Arc::new(address)))
             }
         };
@@ -93,6 +93,31 @@ impl Servers {
     pub(crate) fn known(app: &App, name: &str) -> Option<Arc<Server>> {
         app.servers.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
+}
+
+/// A server at an address, with what the owner wrote into its headers.
+///
+/// # Errors
+/// A secret is not there.
+pub(crate) fn reached(
+    (name, configured): (&str, &ConfiguredServer),
+    address: AddressEntry,
+) -> Result<ServerAddress, String> {
+    let headers = address.headers(&configured.secrets).map_err(|why| {
+        format!("mcp.{name}: {why}; `drawloom config set mcp.{name}.secrets.… VALUE` sets one")
+    })?;
+    ServerAddress::new(&Gate::default(), address.url, headers)
+}
+
+/// Hosts besides the public network where a login at a server may be asked for: those that the owner wrote.
+pub(crate) fn login_hosts(app: &App, address: &AddressEntry) -> Vec<HostPort> {
+    let own = HostPort::of(&address.url);
+    own.into_iter().chain(app.settings.web.private_hosts.iter().cloned()).collect()
+}
+
+/// The login at a server.
+pub(crate) fn saved_login(app: &App, name: &str) -> SavedLogin {
+    SavedLogin::of(app.runtime.home.root().join(HomeDir::Logins.name()), name)
 }
 
 /// What was accepted of a server.

@@ -272,6 +272,8 @@ impl McpCommand {
             Self::Remove(_) => spec("mcp remove", Right::Admin),
             Self::Test(_) => spec("mcp test", Right::Admin),
             Self::Accept(_) => spec("mcp accept", Right::Admin),
+            Self::Login(_) => spec("mcp login", Right::Admin),
+            Self::Logout(_) => spec("mcp logout", Right::Admin),
         }
     }
 }

@@ -4,7 +4,7 @@ use commands::CommandError;
 use commands::CommandOutcome;
 use commands::args::mcp::{McpAcceptArgs, McpAddArgs, McpCommand};
 use commands::results::mcp::{ServerShown, ServerStatus, ServersShown};
-use mcp::SavedTools;
+use mcp::{SavedLogin, SavedTools};
 use store::home::HomeDir;
 
 use crate::config::{add_section, is_name, unset_section};
@@ -79,6 +79,8 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
     let (was_there, _) = unset_section(&paths.home, &format!("mcp.{name}"))?;
     let saved = SavedTools::of(paths.home.join(HomeDir::AcceptedTools.name()), name);
     let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
+    let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
+    login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
     if !was_there && !was_accepted {
         return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
     }

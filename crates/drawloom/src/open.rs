@@ -153,7 +153,7 @@ pub(crate) fn open(
     cancel: Cancel,
 ) -> Result<OpenHome, CommandError> {
     let Invocation { paths, need, runtime, named, .. } = *invocation;
-    let (masker, weak) = secrets::masker(&config)?;
+    let (masker, weak) = secrets::masker(&config, &paths.home)?;
     weak.iter().for_each(|notice| person.notice(notice));
     let clock = Clock::system();
     let opened = match to_write(invocation, &config, &person, &clock) {

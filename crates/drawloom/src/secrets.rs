@@ -1,8 +1,11 @@
 //! The values no text may carry out or in: every key this invocation could know (spec: security §11).
 
+use std::path::Path;
+
 use commands::CommandError;
-use store::home::KEYS;
-use text::mask::{MaskError, Masker, Secret};
+use mcp::SavedLogin;
+use store::home::{HomeDir, KEYS};
+use text::mask::{MAX_BYTES, MaskError, Masker, Secret};
 
 use crate::config::Config;
 use crate::variable::held;
@@ -11,10 +14,10 @@ use crate::variable::held;
 ///
 /// # Errors
 /// When the search for them cannot be made: nothing may go through unmasked instead.
-pub(crate) fn masker(config: &Config) -> Result<(Masker, Vec<String>), CommandError> {
+pub(crate) fn masker(config: &Config, home: &Path) -> Result<(Masker, Vec<String>), CommandError> {
     let mut secrets = Vec::new();
     let mut notices = Vec::new();
-    for (name, value) in known(config) {
+    for (name, value) in known(config).into_iter().chain(logins(config, home)) {
         match Secret::new(name, value) {
             Ok(secret) => secrets.push(secret),
             Err(error) => notices.push(error.to_string()),
@@ -25,6 +28,18 @@ pub(crate) fn masker(config: &Config) -> Result<(Masker, Vec<String>), CommandEr
     })?;
     let masker = if config.safety.guess_secrets { masker } else { masker.without_guesses() };
     Ok((masker, notices))
+}
+
+/// What lets this home in at servers of tools.
+fn logins(config: &Config, home: &Path) -> Vec<(String, String)> {
+    let mut known = Vec::new();
+    for name in config.mcp.keys() {
+        let login = SavedLogin::of(home.join(HomeDir::Logins.name()), name);
+        // One that is too long to be searched for is masked where it could come back.
+        let secrets = login.secrets().into_iter().filter(|value| value.len() <= MAX_BYTES);
+        known.extend(secrets.map(|value| (format!("mcp.{name}.login"), value)));
+    }
+    known
 }
 
 fn known(config: &Config) -> Vec<(String, String)> {

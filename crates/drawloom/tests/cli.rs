@@ -154,6 +154,8 @@ mod mcp;
 mod mcp_failures;
 #[path = "cli/mcp_http.rs"]
 mod mcp_http;
+#[path = "cli/mcp_login.rs"]
+mod mcp_login;
 #[path = "cli/mcp_server.rs"]
 mod mcp_server;
 #[path = "cli/mcp_site.rs"]

@@ -26,6 +26,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 mod transfer_file;
+mod visit;
 
 pub use client::{Client, ClientOptions, Redirects, Response, SendError};
 pub use fetch::{FetchError, FetchLimits, Fetched, fetch};
@@ -37,3 +38,4 @@ pub use record::{Purpose, Transfer};
 pub use reqwest::{Error, RequestBuilder, StatusCode, Url, header};
 pub use resolve::Resolve;
 pub use transfer_file::record_to;
+pub use visit::{IsAwaited, Visited};

@@ -15,6 +15,8 @@ pub enum Purpose {
     Search,
     /// A server of tools (MCP) at an address.
     Server,
+    /// Whoever lets in at such a server.
+    Login,
     Command,
 }
 
@@ -27,6 +29,7 @@ impl fmt::Display for Purpose {
             Self::Fetch => "a fetch of a page",
             Self::Search => "a search",
             Self::Server => "a request to a server of tools",
+            Self::Login => "a login at a server of tools",
             Self::Command => "a command with network",
         })
     }

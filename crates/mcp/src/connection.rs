@@ -21,9 +21,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::address::{Failure, HttpSession};
 use crate::answer::ToolAnswer;
 use crate::handler::Handler;
+use crate::http_session::{Failure, HttpSession};
 use crate::life::Life;
 use crate::offered::OfferedTool;
 use crate::server::{ServerPlace, StartedServer};
@@ -50,11 +50,13 @@ pub(crate) struct NoAnswer {
     pub(crate) why: String,
     /// Whether the server did not read it, as it forgot the session.
     pub(crate) is_unread: bool,
+    /// Whether a login is what it lacks.
+    pub(crate) wants_login: bool,
 }
 
 impl From<String> for NoAnswer {
     fn from(why: String) -> Self {
-        Self { why, is_unread: false }
+        Self { why, is_unread: false, wants_login: false }
     }
 }
 
@@ -137,7 +139,7 @@ impl Connection {
         place: &ServerPlace,
         roots: Vec<PathBuf>,
         within: Duration,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NoAnswer> {
         let is_changed = Arc::new(AtomicBool::default());
         let handler = Handler { roots, is_changed: Arc::clone(&is_changed) };
         let (life, ready, within) = match place {
@@ -156,26 +158,29 @@ impl Connection {
         };
         match ready {
             Ok(Ok(service)) => Ok(Self { service, is_changed, life }),
-            Ok(Err(error)) => Err(match (&life, &error) {
-                (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
-                    session.told(&*error.error)
-                }
-                (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => {
-                    format!("it answered with error {}: {}", error.code.0, error.message)
-                }
-                _ => match life.why_silent().await {
-                    why if why.is_empty() => error.to_string(),
-                    why => why,
-                },
-            }),
+            Ok(Err(error)) => {
+                let why = match (&life, &error) {
+                    (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
+                        session.told(&*error.error)
+                    }
+                    (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => {
+                        format!("it answered with error {}: {}", error.code.0, error.message)
+                    }
+                    _ => match life.why_silent().await {
+                        why if why.is_empty() => error.to_string(),
+                        why => why,
+                    },
+                };
+                Err(NoAnswer { wants_login: life.wants_login(), ..NoAnswer::from(why) })
+            }
             Err(_) => {
                 let why = format!("it was not ready within {} s", within.as_secs());
-                Err(match &life {
+                Err(NoAnswer::from(match &life {
                     Life::Program(run) if !run.errors.text().is_empty() => {
                         format!("{why}; the end of its errors:\n{}", run.errors.text())
                     }
                     _ => why,
-                })
+                }))
             }
         }
     }
@@ -279,7 +284,7 @@ impl Connection {
             Ok(_) => Err("it answered with something that is no result of a tool".to_owned().into()),
             Err(error) => {
                 let is_unread = is_unread(&error);
-                Err(NoAnswer { why: self.why(error).await, is_unread })
+                Err(NoAnswer { is_unread, ..NoAnswer::from(self.why(error).await) })
             }
         }
     }

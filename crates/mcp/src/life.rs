@@ -1,7 +1,7 @@
 //! What a server runs as: a program of this machine, or a session at an address.
 
-use crate::address::HttpSession;
 use crate::connection::RunOfServer;
+use crate::http_session::HttpSession;
 
 pub(crate) enum Life {
     Program(RunOfServer),
@@ -15,6 +15,11 @@ impl Life {
             Self::Program(run) => run.has_ended(),
             Self::Address(session) => session.is_expired(),
         }
+    }
+
+    /// Whether a login is what it lacks.
+    pub(crate) fn wants_login(&self) -> bool {
+        matches!(self, Self::Address(session) if session.wants_login())
     }
 
     /// Why it says nothing any more.

@@ -143,7 +143,19 @@ impl Server {
         let mut notices = Vec::new();
         let answer = self.called((tool, arguments), cancel, &mut notices).await;
         let notices = notices.iter().map(|tool| changed_notice(&self.name, tool)).collect();
-        CalledTool { answer: answer.map_err(|why| format!("server {}: {why}", self.name)), notices }
+        let answer = match answer {
+            Ok(answer) => Ok(ToolAnswer { text: self.mask(answer.text), ..answer }),
+            Err(why) => Err(format!("server {}: {}", self.name, self.mask(why))),
+        };
+        CalledTool { answer, notices }
+    }
+
+    /// A text without what lets this process in.
+    fn mask(&self, text: String) -> String {
+        match &self.place {
+            ServerPlace::Program(_) => text,
+            ServerPlace::Address(address) => address.mask(text),
+        }
     }
 
     /// # Errors
@@ -234,7 +246,7 @@ impl Server {
         let opening = async {
             let connection = Connection::open(&self.place, self.roots.clone(), self.within).await?;
             let offer = connection.offer(self.within).await?;
-            Ok::<_, String>((connection, offer))
+            Ok::<_, NoAnswer>((connection, offer))
         };
         let opened = tokio::select! {
             opened = opening => opened,
@@ -248,7 +260,9 @@ impl Server {
                 self.set(ServerState::Connected);
                 Ok((open, marked))
             }
-            Err(why) => {
+            // A login counts at once.
+            Err(NoAnswer { why, wants_login: true, .. }) => self.told(Err(why)),
+            Err(NoAnswer { why, .. }) => {
                 state.failed += 1;
                 let pause =
                     LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(state.failed - 1));
@@ -263,12 +277,13 @@ impl Server {
         let mut state = self.state.lock().await;
         if state.open.as_ref().is_some_and(|other| Arc::ptr_eq(other, open)) {
             state.open = None;
-            self.set(ServerState::Failed(why.to_owned()));
+            self.set(ServerState::Failed(self.mask(why.to_owned())));
         }
     }
 
     /// Keeps why it fails, for whoever asks.
     fn told<T>(&self, result: Result<T, String>) -> Result<T, String> {
+        let result = result.map_err(|why| self.mask(why));
         if let Err(why) = &result {
             self.set(ServerState::Failed(why.clone()));
         }

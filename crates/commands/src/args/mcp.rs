@@ -24,6 +24,12 @@ pub enum McpCommand {
     /// Start a server, show which of its tools are new or changed, and accept them.
     #[command(after_help = "Example: drawloom mcp accept notes")]
     Accept(McpAcceptArgs),
+    /// Log in at a server at an address: you say yes in a browser.
+    #[command(after_help = "Example: drawloom mcp login issues")]
+    Login(McpServerArg),
+    /// Forget the login at a server.
+    #[command(after_help = "Example: drawloom mcp logout issues")]
+    Logout(McpServerArg),
 }
 
 /// A server.

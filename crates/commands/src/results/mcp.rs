@@ -28,7 +28,7 @@ pub struct ServerShown {
     pub pinned: bool,
     /// Whether it runs in the sandbox.
     pub sandbox: bool,
-    /// Its address, if it is no program.
+    /// Address of one that is no program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -45,6 +45,8 @@ pub enum ServerStatus {
     /// Without an entry that is right.
     Invalid,
     Removed,
+    LoggedIn,
+    LoggedOut,
 }
 
 /// Servers that a workspace names in a file of its own.

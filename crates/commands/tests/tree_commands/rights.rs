@@ -40,6 +40,8 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("mcp remove N", Admin),
         ("mcp test N", Admin),
         ("mcp accept N", Admin),
+        ("mcp login N", Admin),
+        ("mcp logout N", Admin),
         ("skills list", Read),
         ("skills check", Read),
         ("skills show N", Read),

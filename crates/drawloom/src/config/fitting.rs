@@ -99,7 +99,9 @@ fn check_server(name: &str, key: &[String], value: &Value) -> Result<(), String>
     };
     match &*key[0] {
         "url" => None,
-        "headers" => keys.insert("url".to_owned(), "https://localhost".into()),
+        "headers" | "client_id" | "scopes" | "callback_port" => {
+            keys.insert("url".to_owned(), "https://localhost".into())
+        }
         _ => keys.insert("command".to_owned(), "true".into()),
     };
     keys.insert(key[0].clone(), value);

@@ -7,15 +7,21 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// A request: its first line, its other lines in lower-case names, and its body; null for none.
+/// A request: its first line, its other lines in lower-case names, and its body, as JSON (null for none) and as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
+    form: String,
 }
 
 impl Asked {
+    /// A field of a form.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
+        fields(&self.form).find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
@@ -32,6 +38,27 @@ impl Asked {
     pub(crate) fn path(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
     }
+}
+
+/// Fields of a form or a query.
+pub(crate) fn fields(form: &str) -> impl Iterator<Item = (String, String)> {
+    let plain = |text: &str| {
+        let mut bytes = Vec::new();
+        let mut rest = text.bytes();
+        while let Some(byte) = rest.next() {
+            bytes.push(match byte {
+                b'+' => b' ',
+                b'%' => {
+                    let digits = [rest.next().unwrap(), rest.next().unwrap()];
+                    u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
+                }
+                byte => byte,
+            });
+        }
+        String::from_utf8(bytes).unwrap()
+    };
+    form.split('&')
+        .filter_map(move |field| field.split_once('=').map(|(key, value)| (plain(key), plain(value))))
 }
 
 /// What a request is answered with.
@@ -167,8 +194,9 @@ fn serve(mut stream: &TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let asked = Asked { line: line.trim_end().to_owned(), headers, body };
+    let form = String::from_utf8(body).unwrap();
+    let body = serde_json::from_str(&form).unwrap_or(Value::Null);
+    let asked = Asked { line: line.trim_end().to_owned(), headers, body, form };
     all.lock().unwrap().push(asked.clone());
     match answer(&asked) {
         Reply::Bytes(bytes) => stream.write_all(&bytes).ok(),

@@ -24,6 +24,8 @@ pub enum HomeDir {
     CheckpointCache,
     /// Tools of MCP servers as the owner accepted them.
     AcceptedTools,
+    /// Logins at MCP servers, which are secrets.
+    Logins,
     /// Capability cards of the owner.
     Capabilities,
     /// What Drawloom keeps about each workspace, by its id.
@@ -44,7 +46,7 @@ pub enum HomeDir {
 }
 
 impl HomeDir {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Blobs,
         Self::Spool,
         Self::Models,
@@ -53,6 +55,7 @@ impl HomeDir {
         Self::McpCache,
         Self::CheckpointCache,
         Self::AcceptedTools,
+        Self::Logins,
         Self::Capabilities,
         Self::Workspaces,
         Self::Sandbox,
@@ -81,6 +84,7 @@ impl HomeDir {
             Self::McpCache => "cache/mcp",
             Self::CheckpointCache => "cache/checkpoints",
             Self::AcceptedTools => "mcp",
+            Self::Logins => "oauth",
             Self::Capabilities => "capabilities",
             Self::Workspaces => "workspaces",
             Self::Sandbox => "sandbox",

@@ -1,0 +1,175 @@
+//! What lets a request in: the access of a login, renewed before it ends under a lock that all processes share.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use egress::{Gate, HostPort, Url};
+use serde_json::Value;
+use text::mask::{Masker, Secret};
+
+use super::issuer::{Issuers, shown};
+use super::saved::{Login, SavedLogin};
+
+/// Seconds before its end at which an access is renewed.
+const EARLY: u64 = 60;
+
+/// The login at one server, as the file has it whenever it is asked.
+pub(crate) struct Bearer {
+    server: String,
+    url: Url,
+    saved: SavedLogin,
+    issuers: Issuers,
+    /// Every secret of it that this process knew.
+    seen: Mutex<BTreeSet<String>>,
+}
+
+/// Why nobody is let in any more, or not now.
+#[derive(Debug)]
+pub(crate) struct LoginEnded(pub(crate) String);
+
+impl Bearer {
+    /// The login at the server of a name and an address. What is renewed is asked of the public network and these hosts.
+    pub(crate) fn new(
+        gate: &Gate,
+        (server, url): (&str, Url),
+        named: Vec<HostPort>,
+        saved: SavedLogin,
+    ) -> Result<Self, String> {
+        let issuers = Issuers::new(gate, named)?;
+        Ok(Self { server: server.to_owned(), url, saved, issuers, seen: Mutex::default() })
+    }
+
+    /// What a person does about it.
+    pub(crate) fn way_in(&self) -> String {
+        format!("`drawloom mcp login {}`", self.server)
+    }
+
+    fn ended(&self, why: &str) -> LoginEnded {
+        LoginEnded(format!("{why}: {} begins one", self.way_in()))
+    }
+
+    /// The access, renewed if it is about to end; none where nobody logged in there.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) async fn access(&self) -> Result<Option<String>, LoginEnded> {
+        let Some(login) = self.read()? else { return Ok(None) };
+        match login.ends.is_some_and(|ends| ends <= now() + EARLY) {
+            true => self.renewed(&login.access_token).await.map(Some),
+            false => Ok(Some(login.access_token)),
+        }
+    }
+
+    fn read(&self) -> Result<Option<Login>, LoginEnded> {
+        let login = self.saved.read().map_err(LoginEnded)?;
+        // One for an address that stood there before is for no other.
+        let login = login.filter(|login| login.resource == self.url.as_str());
+        if let Some(login) = &login {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.extend(login.secrets().map(str::to_owned));
+        }
+        Ok(login)
+    }
+
+    /// The access in the place of one that ends or was refused: that which another process got meanwhile, or a new one.
+    ///
+    /// # Errors
+    /// It is not renewed. A refused login is dropped.
+    pub(crate) async fn renewed(&self, old: &str) -> Result<String, LoginEnded> {
+        let _lock = self.saved.lock().await.map_err(LoginEnded)?;
+        let login = self.read()?.ok_or_else(|| self.ended("the login is gone"))?;
+        if login.access_token != old {
+            return Ok(login.access_token);
+        }
+        let dropped = |why: &str| {
+            let removed = self.saved.remove();
+            removed.map_or_else(LoginEnded, |_| self.ended(why))
+        };
+        let Some(refresh) = &login.refresh_token else { return Err(dropped("the login has ended")) };
+        let mut fields = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh),
+            ("client_id", &login.client_id),
+            ("resource", self.url.as_str()),
+        ];
+        fields.extend(login.client_secret.as_deref().map(|secret| ("client_secret", secret)));
+        let place = Url::parse(&login.token_endpoint).map_err(|_| self.ended("the login is damaged"))?;
+        let answered = self.issuers.post(&place, FORM, form(&fields)).await;
+        let (status, told) =
+            answered.map_err(|why| LoginEnded(format!("the login could not be renewed: {why}")))?;
+        if matches!(status.as_u16(), 400 | 401 | 403) {
+            return Err(dropped("the login was not renewed, and is dropped"));
+        }
+        let Some(granted) = Granted::of(&told).filter(|_| status.is_success()) else {
+            return Err(LoginEnded(format!("the login could not be renewed (HTTP {})", status.as_u16())));
+        };
+        let renewed = Login {
+            access_token: granted.access,
+            refresh_token: granted.refresh.or_else(|| login.refresh_token.clone()),
+            ends: granted.ends,
+            ..login
+        };
+        self.saved.write(&renewed).map_err(LoginEnded)?;
+        self.read()?;
+        Ok(renewed.access_token)
+    }
+
+    /// A text without the secrets of the login.
+    pub(crate) fn mask(&self, text: String) -> String {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if seen.is_empty() {
+            return text;
+        }
+        let name = format!("mcp.{}.login", self.server);
+        let secrets: Vec<Secret> =
+            seen.iter().filter_map(|value| Secret::new(&*name, &**value).ok()).collect();
+        let masked = Masker::new(&secrets).map(|masker| masker.mask(&text).text.into_owned());
+        // Those that are too long to be searched for in other forms.
+        let masked = masked.unwrap_or(text);
+        seen.iter().filter(|value| value.len() >= 8).fold(masked, |text, value| {
+            if text.contains(value.as_str()) {
+                text.replace(value.as_str(), &format!("⟦secret:{name}⟧"))
+            } else {
+                text
+            }
+        })
+    }
+}
+
+/// Kind of a form.
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
+
+pub(super) fn form(fields: &[(&str, &str)]) -> String {
+    let Ok(mut url) = Url::parse("http://localhost/") else { return String::new() };
+    url.query_pairs_mut().extend_pairs(fields);
+    url.query().unwrap_or_default().to_owned()
+}
+
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What an issuer grants.
+pub(super) struct Granted {
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+    pub(super) ends: Option<u64>,
+}
+
+impl Granted {
+    /// Reads it; none of what is no bearer access.
+    pub(super) fn of(told: &Value) -> Option<Self> {
+        let text = |key: &str| told[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let is_bearer = text("token_type").is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
+        let ends = told["expires_in"].as_u64().map(|seconds| now().saturating_add(seconds));
+        let access = text("access_token").filter(|_| is_bearer)?;
+        Some(Self { access, refresh: text("refresh_token"), ends })
+    }
+}
+
+/// What an issuer says of an error: its code, and in its own words.
+pub(super) fn error_told(told: &Value) -> String {
+    let words = [&told["error"], &told["error_description"]].into_iter().filter_map(Value::as_str);
+    words.map(shown).collect::<Vec<_>>().join(": ")
+}

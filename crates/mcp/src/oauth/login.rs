@@ -1,0 +1,176 @@
+//! A login: the owner says yes in a browser, which comes back to this machine with a code, and the code becomes an access.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::BASE64URL_NOPAD;
+use egress::header::WWW_AUTHENTICATE;
+use egress::{FetchError, Gate, HostPort, StatusCode, Url, Visited};
+use loom::Digest;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::bearer::{FORM, Granted, error_told, form};
+use super::issuer::{Issuer, Issuers, shown};
+use super::saved::{Login, SavedLogin};
+use crate::address::ServerAddress;
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Path that the browser comes back to.
+const PATH: &str = "/callback";
+
+/// What is needed for a login.
+pub struct LoginRequest {
+    /// The server's address, and what the owner wrote into its headers.
+    pub address: ServerAddress,
+    /// Hosts besides the public network that may be asked.
+    pub named: Vec<HostPort>,
+    /// The client as which the owner registered Drawloom; without it Drawloom registers itself.
+    pub client: Option<(String, Option<String>)>,
+    /// Scopes that the owner wants; without any those that the server asks for.
+    pub scopes: Vec<String>,
+    /// Port of the loopback that the browser comes back to; 0 is any.
+    pub port: u16,
+    pub saved: SavedLogin,
+}
+
+impl fmt::Debug for LoginRequest {
+    /// Without the secret of the client.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginRequest").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Logs in; `show` tells the owner which address to open. It ends when they did, or it took too long.
+///
+/// # Errors
+/// Nobody lets in, or not as it is safe, or the owner did not say yes.
+pub async fn login(
+    gate: &Gate,
+    request: LoginRequest,
+    show: &(dyn Fn(&str) + Send + Sync),
+) -> Result<(), String> {
+    let LoginRequest { address, named, client, scopes, port, saved } = request;
+    let server = address.url().clone();
+    let issuers = Issuers::new(gate, named)?;
+    let (issuer, wanted) = issuers.find(&server, challenge(&address).await?.as_deref()).await?;
+    let visited = Visited::open(port).await;
+    let visited =
+        visited.map_err(|error| format!("nothing can be heard at port {port} of this machine: {error}"))?;
+    let back = visited.address(PATH);
+    let (client_id, client_secret) = match client {
+        Some(client) => client,
+        None => registered(&issuers, &issuer, &back).await?,
+    };
+    let (verifier, state) = (random()?, random()?);
+    let challenge = BASE64URL_NOPAD.encode(&Digest::of(verifier.as_bytes()).0);
+    let scopes = if scopes.is_empty() { wanted } else { scopes }.join(" ");
+    let mut open = issuer.authorize.clone();
+    open.query_pairs_mut()
+        .append_pair("response_type", "code")
+        .append_pair("client_id", &client_id)
+        .append_pair("redirect_uri", &back)
+        .append_pair("state", &state)
+        .append_pair("code_challenge", &challenge)
+        .append_pair("code_challenge_method", "S256")
+        .append_pair("resource", server.as_str());
+    if !scopes.is_empty() {
+        open.query_pairs_mut().append_pair("scope", &scopes);
+    }
+    show(open.as_str());
+
+    let awaited = state.clone();
+    let is_awaited =
+        move |url: &Url| url.path() == PATH && value(url, "state").is_some_and(|state| state == awaited);
+    let back_with = timeout(PATIENCE, visited.awaited(Arc::new(is_awaited))).await;
+    let back_with =
+        back_with.map_err(|_| format!("nobody came back within {} min", PATIENCE.as_secs() / 60))?;
+    let back_with = back_with.map_err(|error| error.to_string())?;
+    if value(&back_with, "iss").is_some_and(|iss| iss != issuer.name) {
+        return Err("another one than was asked answered: nobody is logged in".to_owned());
+    }
+    let Some(code) = value(&back_with, "code") else {
+        let why = value(&back_with, "error").unwrap_or_else(|| "it gave no code".to_owned());
+        return Err(format!("it was not let in: {}", shown(&why)));
+    };
+    let mut fields = vec![
+        ("grant_type", "authorization_code"),
+        ("code", &*code),
+        ("redirect_uri", &*back),
+        ("client_id", &*client_id),
+        ("code_verifier", &*verifier),
+        ("resource", server.as_str()),
+    ];
+    fields.extend(client_secret.as_deref().map(|secret| ("client_secret", secret)));
+    let (status, told) = issuers.post(&issuer.token, FORM, form(&fields)).await?;
+    let granted = Granted::of(&told).filter(|_| status.is_success());
+    let Some(granted) = granted else {
+        return Err(format!("it was not let in (HTTP {}) {}", status.as_u16(), error_told(&told)));
+    };
+    let login = Login {
+        resource: server.into(),
+        token_endpoint: issuer.token.into(),
+        client_id,
+        client_secret,
+        access_token: granted.access,
+        refresh_token: granted.refresh,
+        ends: granted.ends,
+    };
+    let _lock = saved.lock().await?;
+    saved.write(&login)
+}
+
+/// The challenge of a server that wants to know who asks.
+async fn challenge(address: &ServerAddress) -> Result<Option<String>, String> {
+    let asked = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "drawloom", "version": env!("CARGO_PKG_VERSION")},
+    }});
+    let asked = timeout(Duration::from_secs(30), address.ask(&asked)).await;
+    let answered = asked.map_err(|_| "it did not answer in time".to_owned())?;
+    let answered = answered.map_err(|error| format!("it was not reached: {}", FetchError::from(error)))?;
+    if answered.status().is_success() {
+        return Err("it lets in whoever asks as you do: there is nothing to log in to".to_owned());
+    }
+    let challenge = answered.headers().get(WWW_AUTHENTICATE).and_then(|challenge| challenge.to_str().ok());
+    Ok(challenge.filter(|_| answered.status() == StatusCode::UNAUTHORIZED).map(str::to_owned))
+}
+
+/// Registers Drawloom (RFC 7591).
+async fn registered(
+    issuers: &Issuers,
+    issuer: &Issuer,
+    back: &str,
+) -> Result<(String, Option<String>), String> {
+    let Some(register) = &issuer.register else {
+        return Err(format!(
+            "{} takes no clients that register themselves: register Drawloom there, and set `client_id` and `callback_port`",
+            shown(&issuer.name)
+        ));
+    };
+    let asked = json!({
+        "client_name": "Drawloom",
+        "redirect_uris": [back],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    let (status, told) = issuers.post(register, "application/json", asked.to_string()).await?;
+    match told["client_id"].as_str().filter(|_| status.is_success()) {
+        Some(client) => Ok((client.to_owned(), told["client_secret"].as_str().map(str::to_owned))),
+        None => Err(format!("Drawloom was not registered (HTTP {}) {}", status.as_u16(), error_told(&told))),
+    }
+}
+
+fn value(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+fn random() -> Result<String, String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(BASE64URL_NOPAD.encode(&bytes))
+}
