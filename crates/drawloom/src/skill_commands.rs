@@ -25,7 +25,7 @@ pub(crate) fn switch(
     let was_off = settings.disabled.iter().any(is_named);
     let mut disabled = settings.disabled.clone();
     if is_off {
-        let (masker, _) = secrets::masker(config)?;
+        let (masker, _) = secrets::masker(config, &paths.home)?;
         let guard = paths.guard()?;
         let sources = SkillSources { home: &paths.home, settings: &settings, guard: &guard, masker: &masker };
         let workspace = paths.workspace().ok();

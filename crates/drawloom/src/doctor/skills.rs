@@ -25,7 +25,7 @@ pub(super) fn checks(
     config: &Config,
     workspace: Option<&(Root, Accepted)>,
 ) -> Result<Option<Check>, CommandError> {
-    let (masker, _) = secrets::masker(config)?;
+    let (masker, _) = secrets::masker(config, &paths.home)?;
     let Ok(guard) = paths.guard() else { return Ok(None) };
     let settings = config.skills.of_commands();
     let sources = SkillSources { home: &paths.home, settings: &settings, guard: &guard, masker: &masker };

@@ -210,7 +210,7 @@ fn several_processes_have_a_server_of_their_own_each() {
 #[test]
 fn an_agent_that_names_a_tool_which_is_not_there_now_works_without_it() {
     let agent = "[agents.assistant]\ntools = [\"read\", \"notes:add\"]\n";
-    let world = world(&[json!({"text": "Done."})], &(crate::mcp::server("notes", "") + agent));
+    let world = world(&[json!({"text": "Done."})], &(server("notes", "") + agent));
     let project = text(&world.path("project"));
     let run = world.run(&["--workspace", &project, "chat", "-m", "Hello."]);
     assert!(run.code == Some(0) && run.err.contains("there is no tool notes:add now"), "{run:?}");
