@@ -40,7 +40,7 @@ impl Visited {
         Ok(Self { listener, address })
     }
 
-    /// Its address, with this path.
+    /// Address of it, with this path.
     pub fn address(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

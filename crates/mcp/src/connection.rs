@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::answer::ToolAnswer;
 use crate::handler::Handler;
-use crate::http_session::{Failure, HttpSession};
+use crate::http_session::{Failure, HttpSession, shortened};
 use crate::life::Life;
 use crate::offered::OfferedTool;
 use crate::server::{ServerPlace, StartedServer};
@@ -164,7 +164,7 @@ impl Connection {
                         session.told(&*error.error)
                     }
                     (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => {
-                        format!("it answered with error {}: {}", error.code.0, error.message)
+                        format!("it answered with error {}: {}", error.code.0, shortened(&error.message))
                     }
                     _ => match life.why_silent().await {
                         why if why.is_empty() => error.to_string(),

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use egress::{FetchError, Response, SendError};
 use futures_util::stream::{BoxStream, StreamExt as _, try_unfold};
 use rmcp::transport::streamable_http_client::SseError;
@@ -14,9 +13,12 @@ use crate::streams::LONGEST_MESSAGE;
 /// Bytes of all events of one stream; one that says more is ended.
 const LONGEST_STREAM: usize = 64 << 20;
 
-fn too_long() -> String {
-    format!("it said more than {} MiB in one message, and was ended", LONGEST_MESSAGE >> 20)
+fn too_long(what: &str, limit: usize) -> String {
+    format!("it said more than {} MiB in {what}, and was ended", limit >> 20)
 }
+
+/// What a message is called that is too long.
+const MESSAGE: &str = "one message";
 
 fn broken(error: egress::Error) -> String {
     format!("its answer broke off: {}", FetchError::from(SendError::from(error)))
@@ -30,7 +32,7 @@ pub(crate) async fn bounded(mut response: Response, limit: usize) -> Result<Vec<
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(broken)? {
         if body.len() + piece.len() > limit {
-            return Err(too_long());
+            return Err(too_long(MESSAGE, LONGEST_MESSAGE));
         }
         body.extend_from_slice(&piece);
     }
@@ -46,8 +48,7 @@ pub(crate) fn events(
         let failure = Arc::clone(&failure);
         async move {
             let piece = match response.chunk().await {
-                Ok(Some(piece)) if length.admits(&piece) => Ok(Some(piece)),
-                Ok(Some(_)) => Err(too_long()),
+                Ok(Some(piece)) => length.count(&piece).map(|()| Some(piece)),
                 Ok(None) => Ok(None),
                 Err(error) => Err(broken(error)),
             };
@@ -72,13 +73,17 @@ struct EventLength {
 }
 
 impl EventLength {
-    /// Counts a piece. Whether no event is too long yet, nor all together.
-    fn admits(&mut self, piece: &Bytes) -> bool {
+    /// Counts a piece.
+    ///
+    /// # Errors
+    /// An event is too long, or all of them are together.
+    fn count(&mut self, piece: &[u8]) -> Result<(), String> {
         self.all = self.all.saturating_add(piece.len());
-        let mut longest = self.event;
         for byte in piece {
             self.event += 1;
-            longest = longest.max(self.event);
+            if self.event > LONGEST_MESSAGE {
+                return Err(too_long(MESSAGE, LONGEST_MESSAGE));
+            }
             match byte {
                 // Before a line end: both belong together.
                 b'\r' => {}
@@ -87,6 +92,27 @@ impl EventLength {
                 _ => self.line += 1,
             }
         }
-        longest <= LONGEST_MESSAGE && self.all <= LONGEST_STREAM
+        if self.all > LONGEST_STREAM { Err(too_long("its events", LONGEST_STREAM)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_is_bounded_in_however_many_lines_and_so_are_all_events_of_a_stream() {
+        let line = [b"data: ", &[b'x'; 64 << 10][..], b"\r\n"].concat();
+        let mut length = EventLength::default();
+        let counted = |length: &mut EventLength, end: &[u8]| {
+            (0..2048).find_map(|_| length.count(&[&line, end].concat()).err())
+        };
+        assert!(counted(&mut length, b"").unwrap().contains("8 MiB in one message"));
+        let mut length = EventLength::default();
+        assert!(counted(&mut length, b"\r\n").unwrap().contains("64 MiB in its events"));
+        assert!(length.all > LONGEST_STREAM && length.all < LONGEST_STREAM + (128 << 10));
+        let mut length = EventLength::default();
+        assert_eq!(length.count(b"data: {}\n\ndata: {}\r\n\r"), Ok(()));
+        assert_eq!((length.event, length.count(b"\n"), length.event), (11, Ok(()), 0));
     }
 }

@@ -240,7 +240,7 @@ impl HttpSession {
 const SESSION: &str = "mcp-session-id";
 
 /// One short line of what a stranger says.
-fn shortened(said: &str) -> String {
+pub(crate) fn shortened(said: &str) -> String {
     one_line(said.trim()).chars().take(TOLD).collect()
 }
 
@@ -309,3 +309,29 @@ impl StreamableHttpClient for HttpSession {
 
 /// Header of the event that a stream goes on after.
 const LAST_EVENT: &str = "last-event-id";
+
+#[cfg(test)]
+mod tests {
+    use egress::header::HeaderMap;
+    use egress::{Gate, Url};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_end_at_once_are_asked_for_ever_more_slowly_whatever_their_server_wants() {
+        let url = Url::parse("http://localhost/mcp").unwrap();
+        let address = ServerAddress::new(&Gate::default(), url, HeaderMap::new()).unwrap();
+        let session = HttpSession::of(&Arc::new(address));
+        let mut waited = Vec::new();
+        for _ in 0..6 {
+            let before = Instant::now();
+            session.pause().await;
+            waited.push(before.elapsed().as_secs());
+        }
+        assert_eq!(waited, [0, 1, 2, 4, 8, 8]);
+        tokio::time::advance(LONGEST_RETRY * 2).await;
+        let before = Instant::now();
+        session.pause().await;
+        assert_eq!(before.elapsed(), SHORTEST_PAUSE, "those before lasted");
+    }
+}
