@@ -2,6 +2,7 @@
 //! there.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub struct ServerAddress {
     pub(crate) headers: HeaderMap,
     pub(crate) http: Client,
     /// The login there, where no header says who asks.
-    bearer: Option<Bearer>,
+    bearer: Option<Arc<Bearer>>,
 }
 
 impl ServerAddress {
@@ -61,7 +62,7 @@ impl ServerAddress {
         (named, saved): (Vec<HostPort>, SavedLogin),
     ) -> Result<Self, String> {
         if !self.headers.contains_key(AUTHORIZATION) {
-            self.bearer = Some(Bearer::new(gate, (server, self.url.clone()), named, saved)?);
+            self.bearer = Some(Arc::new(Bearer::new(gate, (server, self.url.clone()), named, saved)?));
         }
         Ok(self)
     }
@@ -80,16 +81,18 @@ impl ServerAddress {
 
     /// What a person does so that the server knows who asks.
     pub(crate) fn way_in(&self) -> Option<String> {
-        self.bearer.as_ref().map(Bearer::way_in)
+        self.bearer.as_ref().map(|bearer| bearer.way_in())
     }
 
-    /// Sends a request with the login there, if there is one, and keeps whether one is what it lacks.
+    /// Sends a request with the login there, if there is one, and keeps whether one is what it lacks. The login is renewed for
+    /// one that is waited for alone (`renews`): others may be in the way of a process that ends.
     ///
     /// # Errors
     /// It was not reached, or the login has ended.
     pub(crate) async fn send(
         &self,
         request: RequestBuilder,
+        renews: bool,
         wants_login: &AtomicBool,
     ) -> Result<Response, String> {
         let Some(bearer) = &self.bearer else { return self.send_as(request, None).await };
@@ -97,16 +100,21 @@ impl ServerAddress {
             wants_login.store(true, Ordering::SeqCst);
             why
         };
-        let access = bearer.access().await.map_err(ended)?;
+        let access = if renews { bearer.access().await } else { bearer.present() }.map_err(ended)?;
         let again = request.try_clone();
         let mut response = self.send_as(request, access.as_deref()).await?;
         let is_refused = |response: &Response| response.status() == StatusCode::UNAUTHORIZED;
         if let (Some(access), Some(again)) = (access, again)
             && is_refused(&response)
         {
-            // The access ended before its time.
-            let access = bearer.renewed(&access).await.map_err(ended)?;
-            response = self.send_as(again, Some(&access)).await?;
+            // The access ended before its time, or another process has a newer one.
+            let newer = match renews {
+                true => Some(bearer.renewed(&access).await.map_err(ended)?),
+                false => bearer.present().map_err(ended)?.filter(|newer| *newer != access),
+            };
+            if let Some(newer) = newer {
+                response = self.send_as(again, Some(&newer)).await?;
+            }
         }
         wants_login.store(is_refused(&response), Ordering::SeqCst);
         Ok(response)

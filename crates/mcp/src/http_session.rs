@@ -114,7 +114,7 @@ impl HttpSession {
     /// Sends a request with the headers of its owner. Those of the protocol go before them.
     async fn send(
         &self,
-        request: RequestBuilder,
+        (request, renews): (RequestBuilder, bool),
         session: Option<&str>,
         more: HashMap<HeaderName, HeaderValue>,
     ) -> Answer<Response> {
@@ -126,7 +126,7 @@ impl HttpSession {
             let session = HeaderValue::from_str(session).map_err(|_| failed("its session has no name"))?;
             headers.insert(HeaderName::from_static(SESSION), session);
         }
-        let sent = self.0.address.send(request.headers(headers), &self.0.wants_login).await;
+        let sent = self.0.address.send(request.headers(headers), renews, &self.0.wants_login).await;
         sent.map_err(failed)
     }
 
@@ -186,7 +186,7 @@ impl HttpSession {
         let body = serde_json::to_vec(message)?;
         let request = self.0.address.http.post(self.0.address.url().clone());
         let request = request.header(CONTENT_TYPE, JSON_MIME_TYPE).header(ACCEPT, ACCEPTED);
-        let response = self.send(request.body(body), session, more).await?;
+        let response = self.send((request.body(body), is_request), session, more).await?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session.is_some() && is_request {
             self.0.is_expired.store(true, Ordering::SeqCst);
@@ -275,7 +275,7 @@ impl StreamableHttpClient for HttpSession {
             return Ok(());
         }
         let request = self.0.address.http.delete(self.0.address.url().clone());
-        self.send(request, Some(&session), headers).await.map(drop)
+        self.send((request, false), Some(&session), headers).await.map(drop)
     }
 
     async fn get_stream(
@@ -295,8 +295,12 @@ impl StreamableHttpClient for HttpSession {
         }
         let request = self.0.address.http.get(self.0.address.url().clone());
         let request = request.header(ACCEPT, EVENT_STREAM_MIME_TYPE);
-        let response = self.send(request, session.as_deref(), headers).await?;
+        let response = self.send((request, false), session.as_deref(), headers).await?;
         match response.status() {
+            // A login that a call renews meanwhile lets it in.
+            StatusCode::UNAUTHORIZED if self.0.address.way_in().is_some() => {
+                Err(self.refusal(response, true).await)
+            }
             // Asked again, it would say the same.
             status if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if status.is_success() && has_type(&response, EVENT_STREAM_MIME_TYPE) => {

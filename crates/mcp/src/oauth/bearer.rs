@@ -1,7 +1,7 @@
 //! What lets a request in: the access of a login, renewed before it ends under a lock that all processes share.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use egress::{Gate, HostPort, Url};
@@ -53,12 +53,20 @@ impl Bearer {
     ///
     /// # Errors
     /// It has ended.
-    pub(crate) async fn access(&self) -> Result<Option<String>, LoginEnded> {
+    pub(crate) async fn access(self: &Arc<Self>) -> Result<Option<String>, LoginEnded> {
         let Some(login) = self.read()? else { return Ok(None) };
         match login.ends.is_some_and(|ends| ends <= now() + EARLY) {
             true => self.renewed(&login.access_token).await.map(Some),
             false => Ok(Some(login.access_token)),
         }
+    }
+
+    /// The access as it is; none where nobody logged in there.
+    ///
+    /// # Errors
+    /// The login cannot be read.
+    pub(crate) fn present(&self) -> Result<Option<String>, LoginEnded> {
+        Ok(self.read()?.map(|login| login.access_token))
     }
 
     fn read(&self) -> Result<Option<Login>, LoginEnded> {
@@ -76,7 +84,15 @@ impl Bearer {
     ///
     /// # Errors
     /// It is not renewed. A refused login is dropped.
-    pub(crate) async fn renewed(&self, old: &str) -> Result<String, LoginEnded> {
+    pub(crate) async fn renewed(self: &Arc<Self>, old: &str) -> Result<String, LoginEnded> {
+        let (this, old) = (Arc::clone(self), old.to_owned());
+        // What renews is spent once it is said: whoever asked may go, and what came of it is kept.
+        let renewing = tokio::spawn(async move { this.renew(&old).await });
+        let stopped = || LoginEnded("the login could not be renewed: it was stopped".to_owned());
+        renewing.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    async fn renew(&self, old: &str) -> Result<String, LoginEnded> {
         let _lock = self.saved.lock().await.map_err(LoginEnded)?;
         let login = self.read()?.ok_or_else(|| self.ended("the login is gone"))?;
         if login.access_token != old {
