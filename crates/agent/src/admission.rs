@@ -80,7 +80,7 @@ impl Runtime {
             let mut spent = Money::ZERO;
             for tree in terms.trees() {
                 let in_tree = self.store.spent_in(&Principal::Owner, tree).await?.micro_dollars;
-                spent = spent + Money(in_tree.saturating_mul(NANOS));
+                spent += Money(in_tree.saturating_mul(NANOS));
             }
             if spent + asked > most {
                 let what = format!(

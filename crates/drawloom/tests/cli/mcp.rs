@@ -190,7 +190,7 @@ fn s3_a_tainted_call_to_a_server_with_network_is_denied_whatever_a_rule_allows()
     let two = |more: &str| {
         let world = accepted(&[], &tools, more);
         let add = called("notes:add", &json!({"a": 2, "b": 3}));
-        assert_eq!(turn(&world, "plain", &[&[add.clone()]]), [""; 0], "{more}");
+        assert_eq!(turn(&world, "plain", &[std::slice::from_ref(&add)]), [""; 0], "{more}");
         turn(&world, "tainted", &[&[called("notes:page", &json!({}))], &[add]])
     };
     assert_eq!(two(""), [""; 0]);

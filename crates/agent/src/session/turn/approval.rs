@@ -31,7 +31,10 @@ const DIFF_BYTES: usize = 64 << 10;
 /// security §14). Another change of the same file is another call, up to [`MOST_DENIALS`]. Clones share them: the turn has
 /// them with its subagents, and with the turns that go on with it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DeniedCalls(Arc<Mutex<HashMap<(String, String), Arc<DeniedSubject>>>>);
+pub(super) struct DeniedCalls(Arc<Mutex<DeniedSubjects>>);
+
+/// Subjects of calls by their tools.
+type DeniedSubjects = HashMap<(String, String), Arc<DeniedSubject>>;
 
 /// Calls with one subject, as far as they were denied.
 #[derive(Debug)]
