@@ -32,9 +32,9 @@ pub struct SubagentTerms {
     pub label: String,
     /// Most that it may cost, with those below it; none where only what holds for its parent does.
     pub budget: Option<Money>,
-    /// Its tree, and those of the subagents below it.
+    /// Trees of the subagent and of those below it.
     trees: Mutex<Vec<TreeId>>,
-    /// Those of the subagent whose own it is.
+    /// Terms of the subagent that began it, if one did.
     above: Option<Arc<Self>>,
 }
 
@@ -45,7 +45,7 @@ impl SubagentTerms {
         terms
     }
 
-    /// These, and those of all whose subagent it is, the nearest first.
+    /// Terms of the subagent and of all that it works for, the nearest first.
     pub(crate) fn and_above(&self) -> impl Iterator<Item = &Self> {
         successors(Some(self), |terms| terms.above.as_deref())
     }

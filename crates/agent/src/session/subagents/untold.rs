@@ -14,7 +14,7 @@ use crate::session::{SessionSettings, TreeChoice, TurnInput};
 
 /// What is to be done about a subagent whose result was not told.
 enum Untold {
-    /// It is told elsewhere, or later.
+    /// A result that is told elsewhere, or later.
     Waits,
     /// There is nothing to tell.
     Nothing,
