@@ -3,6 +3,7 @@
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
 use commands::skills::{SkillSources, index, refusal};
+use context::SkillListing;
 use skills::Skill;
 use text::terminal::one_line;
 use workspace::Root;
@@ -40,7 +41,7 @@ pub(super) fn checks(
     }
     let offered = found.skills.iter().filter(|skill| skill.is_eligible()).count();
     let listed = index(&masker, &found.skills).map(|index| index.listed(|_| true));
-    let shortened = listed.and_then(|listed| listed.most_characters());
+    let shortened = listed.and_then(SkillListing::most_characters);
     let left_out: Vec<&Skill> = found.skills.iter().filter(|skill| skill.refusal.is_some()).collect();
     let mut told = vec![format!("{offered} of {} offered", found.skills.len())];
     if !left_out.is_empty() {

@@ -126,11 +126,13 @@ pub(crate) fn take_back(
 /// Key of the answer, number of the call, and number of a change in that.
 type ChangePlace = (i64, u32, u32);
 
+/// A root and a path below it, as bytes.
+type FilePath = (Vec<u8>, Vec<u8>);
+
 /// A change of a file, as far as its standing needs it.
 struct ChangedFile {
     place: ChangePlace,
-    /// The root and the path below it, as bytes.
-    path: (Vec<u8>, Vec<u8>),
+    path: FilePath,
     at: i64,
     standing: i64,
 }
@@ -163,7 +165,7 @@ fn files_by_standing(
     tree: TreeKey,
     condition: &str,
     standing: i64,
-) -> Result<HashMap<(Vec<u8>, Vec<u8>), Vec<ChangedFile>>, StoreError> {
+) -> Result<HashMap<FilePath, Vec<ChangedFile>>, StoreError> {
     let sql = format!("{CHANGED_FILE} WHERE node BETWEEN ?1 AND ?2 AND {condition}");
     let mut by_path: HashMap<_, Vec<_>> = HashMap::new();
     for file in db.all(&sql, params![tree.first(), tree.last(), standing], changed_file)? {
