@@ -28,7 +28,8 @@ pub(crate) fn place(
 ) -> Result<PathBuf, String> {
     let folder = match (named.strip_prefix("~"), walls::user_home()) {
         _ if named == Path::new(WORKSPACE) => {
-            workspace.map(Path::to_owned).ok_or("`.` is the workspace, and there is none here")?
+            let there = workspace.filter(|folder| folder.is_dir());
+            there.map(Path::to_owned).ok_or("`.` is the workspace, and there is none here")?
         }
         (Ok(below), Some(home)) => home.join(below),
         _ => named.to_owned(),

@@ -171,7 +171,7 @@ fn shown(app: &App, skill: &Skill) -> SkillShown {
         eligible: skill.is_eligible(),
         missing: skill.missing.iter().map(|missing| masked(app, missing)).collect(),
         shadowed_by: skill.shadowed_by.as_ref().map(|path| path_shown(app, path)),
-        why: skill.refusal.as_ref().map(|why| masked(app, why)).or_else(off),
+        why: off().or_else(|| skill.refusal.as_ref().map(|why| masked(app, why))),
         for_model: skill.file.for_model,
         description: app.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
     }

@@ -21,7 +21,7 @@ mod sections;
 mod set;
 mod values;
 
-pub(crate) use commands::{default_model, problems, run, unusable_model};
+pub(crate) use commands::{default_model, home, problems, run, unusable_model};
 pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;

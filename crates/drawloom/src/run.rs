@@ -90,6 +90,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             | Command::Model(_)
             | Command::Policy(_)
             | Command::Sandbox(_)
+            | Command::Skills(SkillsCommand::Enable(_) | SkillsCommand::Disable(_))
     ) {
         paths = open::reading::with_choice(paths, &layers);
     }
@@ -98,6 +99,7 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     }
     let (command, layers) = match command {
         Command::Mcp(McpCommand::Add(added)) => {
+            config::home("mcp", &paths, &layers)?;
             let command = crate::mcp_commands::add(&added, &paths, &|line| output.note(line))?;
             (Command::Mcp(command), Layers::read(&paths.home, std::env::vars_os(), &flags))
         }

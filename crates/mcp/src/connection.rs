@@ -27,7 +27,7 @@ use crate::http_session::{Failure, HttpSession, shortened};
 use crate::life::Life;
 use crate::offered::OfferedTool;
 use crate::server::{ServerPlace, StartedServer};
-use crate::streams::{ErrorsTail, LONGEST_MESSAGE, Streams};
+use crate::streams::{ErrorsTail, LONGEST_MESSAGE, Reading, Streams, UNREAD};
 
 /// How long a server may take until it is ready: `npx` and `uvx` may fetch it first.
 const READY: Duration = Duration::from_secs(60);
@@ -64,6 +64,7 @@ impl From<String> for NoAnswer {
 pub(crate) struct RunOfServer {
     errors: ErrorsTail,
     is_too_long: Arc<AtomicBool>,
+    reading: Reading,
     ended: watch::Receiver<Option<String>>,
     waiting: AbortHandle,
 }
@@ -91,7 +92,8 @@ impl RunOfServer {
             sender.send_replace(Some(told(&outcome)));
         });
         let (errors, is_too_long) = (streams.errors.clone(), Arc::clone(&streams.is_too_long));
-        Self { errors, is_too_long, ended, waiting: waiting.abort_handle() }
+        let reading = streams.reading.clone();
+        Self { errors, is_too_long, reading, ended, waiting: waiting.abort_handle() }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -102,6 +104,9 @@ impl RunOfServer {
     pub(crate) async fn why_silent(&self) -> String {
         if self.is_too_long.load(Ordering::Relaxed) {
             return format!("it said more than {} MiB in one message, and was ended", LONGEST_MESSAGE >> 20);
+        }
+        if self.reading.has_stopped() {
+            return format!("it read nothing of what it was told for {} s, and was ended", UNREAD.as_secs());
         }
         let mut ended = self.ended.clone();
         let ended = timeout(SOON, ended.wait_for(Option::is_some)).await;

@@ -5,14 +5,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use sandbox::{OutputSink, OutputStream};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio::time::{Sleep, sleep};
 
 /// Bytes of one message at most; a server that says a longer one is ended.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
@@ -21,8 +23,102 @@ const PIECES: usize = 16;
 /// Bytes of the end of the errors that are kept.
 const ERRORS: usize = 4 << 10;
 
+/// How long a program may read nothing of what it is told.
+pub(crate) const UNREAD: Duration = Duration::from_secs(10);
+/// Lines and bytes that are read of a program meanwhile, at most: each line may be a request, whose answer waits.
+const UNREAD_LINES: usize = 1_000;
+const UNREAD_BYTES: usize = 2 * LONGEST_MESSAGE;
+
+/// Whether a program reads what it is told, as both of its streams know it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading(Arc<Mutex<ReadingState>>);
+
+#[derive(Debug, Default)]
+struct ReadingState {
+    /// Whether something waits that it does not read.
+    waits: bool,
+    /// Whether it read nothing for too long.
+    has_stopped: bool,
+    /// Lines and bytes that it printed since it was last known to read.
+    lines: usize,
+    bytes: usize,
+    reader: Option<Waker>,
+}
+
+impl Reading {
+    fn state(&self) -> MutexGuard<'_, ReadingState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.state().has_stopped
+    }
+
+    /// Changes the state, and has whoever reads its output look again.
+    fn set(&self, change: impl FnOnce(&mut ReadingState)) {
+        let mut state = self.state();
+        change(&mut state);
+        let reader = state.reader.take();
+        drop(state);
+        reader.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Standard input of a program.
+pub(crate) struct ProgramInput {
+    pipe: pipe::Sender,
+    reading: Reading,
+    /// When it is waited for no longer.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl ProgramInput {
+    /// Something that is done with the pipe, which a program that reads nothing keeps waiting.
+    fn poll_with<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        act: impl FnOnce(Pin<&mut pipe::Sender>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if self.reading.has_stopped() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        if let Poll::Ready(done) = act(Pin::new(&mut self.pipe), context) {
+            if self.until.take().is_some() {
+                self.reading.set(|state| (state.waits, state.lines, state.bytes) = (false, 0, 0));
+            }
+            return Poll::Ready(done);
+        }
+        if self.until.is_none() {
+            self.reading.state().waits = true;
+        }
+        let until = self.until.get_or_insert_with(|| Box::pin(sleep(UNREAD)));
+        ready!(until.as_mut().poll(context));
+        self.reading.set(|state| state.has_stopped = true);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncWrite for ProgramInput {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(context, |pipe, context| pipe.poll_write(context, bytes))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_with(context, AsyncWrite::poll_flush)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_with(context, AsyncWrite::poll_shutdown)
+    }
+}
+
 /// What a program prints to its standard output.
 pub(crate) struct PrintedOutput {
+    reading: Reading,
     pieces: mpsc::Receiver<Vec<u8>>,
     piece: Vec<u8>,
     read: usize,
@@ -48,7 +144,8 @@ pub(crate) struct Streams {
     pub(crate) errors: ErrorsTail,
     /// Whether a message was too long, so that the output ended there.
     pub(crate) is_too_long: Arc<AtomicBool>,
-    pub(crate) input: pipe::Sender,
+    pub(crate) input: ProgramInput,
+    pub(crate) reading: Reading,
 }
 
 impl Streams {
@@ -58,7 +155,9 @@ impl Streams {
     /// There are no descriptors left.
     pub(crate) fn open() -> io::Result<(Self, OutputSink, OwnedFd)> {
         let (its_input, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-        let input = pipe::Sender::from_owned_fd(ours)?;
+        let reading = Reading::default();
+        let pipe = pipe::Sender::from_owned_fd(ours)?;
+        let input = ProgramInput { pipe, reading: reading.clone(), until: None };
         let (sender, pieces) = mpsc::channel(PIECES);
         let (errors, is_too_long) = (ErrorsTail::default(), Arc::new(AtomicBool::default()));
         let tail = errors.clone();
@@ -68,13 +167,14 @@ impl Streams {
             OutputStream::Standard => drop(sender.blocking_send(bytes.to_vec())),
         };
         let output = PrintedOutput {
+            reading: reading.clone(),
             pieces,
             piece: Vec::new(),
             read: 0,
             line: 0,
             is_too_long: Arc::clone(&is_too_long),
         };
-        Ok((Self { output, errors, is_too_long, input }, Box::new(sink), its_input))
+        Ok((Self { output, errors, is_too_long, input, reading }, Box::new(sink), its_input))
     }
 }
 
@@ -85,6 +185,17 @@ impl AsyncRead for PrintedOutput {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        {
+            let mut state = this.reading.state();
+            if state.has_stopped {
+                return Poll::Ready(Ok(()));
+            }
+            if state.waits && (state.lines >= UNREAD_LINES || state.bytes >= UNREAD_BYTES) {
+                state.reader = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            state.reader = Some(context.waker().clone());
+        }
         if this.read == this.piece.len() {
             match ready!(this.pieces.poll_recv(context)) {
                 Some(piece) => (this.piece, this.read) = (piece, 0),
@@ -101,6 +212,12 @@ impl AsyncRead for PrintedOutput {
             this.is_too_long.store(true, Ordering::Relaxed);
             return Poll::Ready(Ok(()));
         }
+        let mut state = this.reading.state();
+        if state.waits {
+            state.lines += taken.iter().filter(|byte| **byte == b'\n').count();
+            state.bytes += taken.len();
+        }
+        drop(state);
         buffer.put_slice(taken);
         this.read += taken.len();
         Poll::Ready(Ok(()))
@@ -131,7 +248,7 @@ impl ErrorsTail {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -155,5 +272,34 @@ mod tests {
         assert_eq!(errors.text(), "", "of a line that was cut nothing is told");
         errors.push(b"\nlast\n");
         assert_eq!(errors.text(), "last");
+    }
+
+    /// Each line may be a request, whose answer would wait.
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_reads_nothing_is_not_read_from_without_end_and_then_no_more() {
+        let (Streams { mut output, mut input, reading, .. }, mut sink, _its_input) = Streams::open().unwrap();
+        std::thread::spawn(move || {
+            for _ in 0..100 {
+                sink(OutputStream::Standard, &b"{}\n".repeat(1_000));
+            }
+        });
+        let mut read = Vec::new();
+        let (told, printed) = tokio::join!(input.write_all(&[b'x'; 1 << 20]), output.read_to_end(&mut read));
+        assert_eq!((told.unwrap_err().kind(), printed.unwrap()), (io::ErrorKind::TimedOut, read.len()));
+        let lines = read.len() / 3;
+        assert!((UNREAD_LINES..UNREAD_LINES + 11_000).contains(&lines), "{lines}");
+        assert!(reading.has_stopped());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_reads_late_is_told_all() {
+        let (Streams { mut input, reading, .. }, _sink, its_input) = Streams::open().unwrap();
+        let mut its_input = std::fs::File::from(its_input);
+        let reader = tokio::task::spawn_blocking(move || {
+            let mut read = vec![0; 1 << 20];
+            io::Read::read_exact(&mut its_input, &mut read).map(|()| read)
+        });
+        input.write_all(&[b'x'; 1 << 20]).await.unwrap();
+        assert!(reader.await.unwrap().is_ok() && !reading.has_stopped());
     }
 }

@@ -214,6 +214,11 @@ pub struct KnownCost {
     pub micro_dollars: u64,
     /// Tokens of those whose price is not known.
     pub unpriced_tokens: u64,
+    /// How many there were, and their tokens.
+    pub requests: u32,
+    pub tokens: u64,
+    /// Calls of tools that were started for their answers.
+    pub calls: u32,
 }
 
 /// Where a page of usage goes on: behind this row.

@@ -65,6 +65,10 @@ pub struct CheckedCall {
     entered: Arc<EnteredFolders>,
 }
 
+/// What is said of the name of a server's tool that there is not.
+const OF_NO_SERVER: &str = "tool_search finds those of servers; one that its server tells otherwise than it was accepted is \
+                            switched off until its owner accepts it again (`drawloom mcp accept`)";
+
 impl ToolRegistry {
     /// The tools of these names that work in a scope: those of this crate and `further` ones.
     ///
@@ -270,10 +274,11 @@ impl ToolRegistry {
             // Names of servers' tools are theirs, and found by a search.
             let names = || self.tools.keys().map(String::as_str).filter(|name| server_of(name).is_none());
             let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
-            let hint = near.map_or_else(
-                || format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
-                |near| format!("did you mean {near}?"),
-            );
+            let hint = match (near, server_of(name)) {
+                (Some(near), _) => format!("did you mean {near}?"),
+                (None, Some(_)) => OF_NO_SERVER.to_owned(),
+                (None, None) => format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
+            };
             let shown: String = name.chars().take(SHOWN).collect();
             return Err(ToolOutput::error(format!("there is no tool {shown:?}: {hint}")));
         };

@@ -109,7 +109,10 @@ fn recording_call(
     ask: impl FnOnce() -> ServerAnswer,
 ) -> Result<(ServerAnswer, ChangedFiles), String> {
     require_same_roots(roots)?;
-    recording(&records.of_roots(roots), (call.changes, call.cancel, true), |signs| signing(&signs, ask))
+    // No walls give back what is protected while it runs: a new one stands there, and is from outside.
+    let all: Vec<PathBuf> = roots.all().map(|root| root.path().to_owned()).collect();
+    let recorder = (call.changes, call.cancel, true);
+    recording(&records.of_roots(roots), recorder, &all, |signs| signing(&signs, ask))
 }
 
 /// Marks the time of files every while until something is done.

@@ -117,3 +117,23 @@ impl AllowedRoots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What a link above a root leads to may be another place once the call runs that was judged by it.
+    #[test]
+    fn a_name_by_a_link_above_a_root_is_none_of_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("real/ws")).unwrap();
+        symlink("real", top.join("link")).unwrap();
+        let roots = AllowedRoots::within(vec![Root::open(&top.join("real/ws"), &StoreGuard::new()).unwrap()]);
+        let is_inside = |path: &str| roots.place(top.join(path).to_str().unwrap()).is_ok();
+        assert!(is_inside("real/ws/file"), "the control");
+        assert!(!is_inside("link/ws/file"));
+    }
+}

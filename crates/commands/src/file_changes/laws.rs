@@ -204,7 +204,7 @@ impl Shared {
         let root = Root::open(&self.folder, &self.disk.guard).unwrap();
         let recorder = (&self.records as &dyn ChangeRecorder, &Cancel::never(), false);
         let run = || acts::run(steps, &self.folder);
-        recording(&[RootRecords { root: &root, checkpoints: &self.checkpoints }], recorder, |_| run())
+        recording(&[RootRecords { root: &root, checkpoints: &self.checkpoints }], recorder, &[], |_| run())
             .unwrap();
         self.note_what_changed(&before);
     }

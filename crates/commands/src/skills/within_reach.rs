@@ -41,7 +41,9 @@ impl SkillsOfSession {
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
         let places = refused.iter().map(|place| (&place.path, &place.why));
-        for (path, why) in places.chain(of_skills.clone()) {
+        let switched_on = skills.iter().filter(|skill| !skill.is_disabled);
+        let told = switched_on.filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
+        for (path, why) in places.chain(told) {
             app.frontend.note(&format!(
                 "{} is left out: {}",
                 one_line(&path_shown(app, path)),

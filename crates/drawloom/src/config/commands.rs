@@ -274,7 +274,7 @@ fn in_words(value: &serde_json::Value) -> String {
 }
 
 /// The home in whose file a key is to be written.
-pub(super) fn home(path: &str, paths: &InvocationPaths, layers: &Layers) -> Result<Home, CommandError> {
+pub(crate) fn home(path: &str, paths: &InvocationPaths, layers: &Layers) -> Result<Home, CommandError> {
     let allow = matches!(layers.get("store.allow_network_fs").0, Some(Value::Boolean(true)));
     let options = HomeOptions { allow_network_fs: allow || path == "store.allow_network_fs" };
     Home::open(&paths.home, options).map_err(|error| crate::open::home_error(&error))

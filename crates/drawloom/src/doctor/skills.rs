@@ -42,7 +42,8 @@ pub(super) fn checks(
     let offered = found.skills.iter().filter(|skill| skill.is_eligible()).count();
     let listed = index(&masker, &found.skills).map(|index| index.listed(|_| true));
     let shortened = listed.and_then(SkillListing::most_characters);
-    let left_out: Vec<&Skill> = found.skills.iter().filter(|skill| skill.refusal.is_some()).collect();
+    let is_left_out = |skill: &&Skill| skill.refusal.is_some() && !skill.is_disabled;
+    let left_out: Vec<&Skill> = found.skills.iter().filter(is_left_out).collect();
     let mut told = vec![format!("{offered} of {} offered", found.skills.len())];
     if !left_out.is_empty() {
         let named: Vec<String> = left_out

@@ -210,12 +210,15 @@ fn s3_what_a_server_writes_is_from_outside_and_given_back() {
     assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
     let further = world.path("notes/further.md");
     let writes = |path: &str| called("notes:look", &json!({"path": "plain.md", "write": path}));
-    let batch = [writes("made.md"), writes(&text(&further)), called("notes:add", &json!({"a": 2, "b": 3}))];
+    // What is protected is made, and loaded by nobody.
+    let add = called("notes:add", &json!({"a": 2, "b": 3}));
+    let batch = [writes("made.md"), writes(".envrc"), writes(&text(&further)), add];
     assert_eq!(turn(&world, "first", &[&batch]), [""; 0]);
     assert_eq!(fs::read_to_string(world.path("project/made.md")).unwrap(), WRITTEN);
     assert!(further.exists());
     // In sessions that did not hear of the server.
-    for (session, path, is_free) in [("plain", "plain.md", true), ("made", "made.md", false)] {
+    let rows = [("plain", "plain.md", true), ("made", "made.md", false), ("protected", ".envrc", false)];
+    for (session, path, is_free) in rows {
         let read = json!({"name": "read", "arguments": {"path": path}});
         assert_eq!(turn(&world, session, &[&[read]]), [""; 0]);
         assert_eq!(may_fetch(&world, &site, session), is_free, "{session}");
@@ -223,6 +226,7 @@ fn s3_what_a_server_writes_is_from_outside_and_given_back() {
     let (code, undone) = there(&world, &["chat", "--session", "first", "-m", "/undo --files"]);
     assert_eq!(code, Some(0), "{undone}");
     assert!(!world.path("project/made.md").exists() && !further.exists(), "{undone}");
+    assert!(!world.path("project/.envrc").exists(), "{undone}");
 }
 
 #[test]

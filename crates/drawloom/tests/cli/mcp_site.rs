@@ -185,7 +185,11 @@ fn serve(mut stream: &TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 || line == "\r\n" {
+        // A program that ends may leave a connection without a whole request.
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if line == "\r\n" {
             break;
         }
         let (name, value) = line.split_once(':')?;

@@ -131,6 +131,8 @@ fn a_subagent_whose_process_is_killed_is_stopped_and_nothing_of_it_runs_again() 
     let found = subagents(&world);
     assert!(found[0]["cost"].as_f64().unwrap() >= 0.1005, "{found:?}");
     assert!(found[0]["why"].as_str().unwrap().contains("its process ended"), "{found:?}");
+    let number = |key: &str| found[0][key].as_u64().unwrap();
+    assert!(number("model_calls") == 2 && number("tool_calls") == 1 && number("tokens") > 0, "{found:?}");
     assert_eq!(asked(), 2, "nothing is asked again");
     assert!(world.ok(&["tree", "verify", found[0]["tree"].as_str().unwrap()]).contains("valid"));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use egress::header::HeaderValue;
 use egress::{Gate, HostPort, Url};
 use serde_json::Value;
 use text::mask::{Masker, Secret};
@@ -179,7 +180,8 @@ impl Granted {
         let text = |key: &str| told[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let is_bearer = text("token_type").is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
         let ends = told["expires_in"].as_u64().map(|seconds| now().saturating_add(seconds));
-        let access = text("access_token").filter(|_| is_bearer)?;
+        let is_sendable = |access: &String| HeaderValue::from_str(access).is_ok();
+        let access = text("access_token").filter(|access| is_bearer && is_sendable(access))?;
         Some(Self { access, refresh: text("refresh_token"), ends })
     }
 }

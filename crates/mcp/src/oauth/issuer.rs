@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use egress::header::{ACCEPT, CONTENT_TYPE};
 use egress::{
-    Client, ClientOptions, FetchError, Gate, HostPort, Purpose, Reach, Redirects, RequestBuilder, Rule,
-    StatusCode, Url,
+    Client, ClientOptions, FetchError, Gate, HostPort, Purpose, Reach, Redirects, Refusal, RequestBuilder,
+    Rule, StatusCode, Url,
 };
 use serde_json::Value;
 use text::terminal::one_line;
@@ -87,7 +87,7 @@ impl Issuers {
         let public = Rule { purpose: Purpose::Login, reach: Reach::Public { named: Vec::new() } };
         match url.scheme() {
             "https" => Ok(()),
-            "http" if self.gate.judge(&public, url).is_err() => Ok(()),
+            "http" if self.gate.judge(&public, url).is_err_and(|refusal| is_private(&refusal)) => Ok(()),
             _ => Err(format!("{} is not encrypted (https)", shown(url.as_str()))),
         }
     }
@@ -169,6 +169,11 @@ impl Issuers {
             register: endpoint("registration_endpoint")?,
         })
     }
+}
+
+/// Whether an address is refused for lying in a network of one's own.
+fn is_private(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Name { .. } | Refusal::Address { .. } | Refusal::Port { .. })
 }
 
 /// What an address is told by, with its path and without.
@@ -265,7 +270,8 @@ mod tests {
             issuers.issuer(&url("https://id.example.com/"), &told)
         };
         assert_eq!(described(&|_| {}).unwrap().register, None);
-        let changes: [&dyn Fn(&mut Value); 5] = [
+        let changes: [&dyn Fn(&mut Value); 6] = [
+            &|told| told["authorization_endpoint"] = "http://a:b@id.example.com/authorize".into(),
             &|told| told["issuer"] = "https://evil.example".into(),
             &|told| told["code_challenge_methods_supported"] = json!(["plain"]),
             &|told| drop(told.as_object_mut().unwrap().remove("code_challenge_methods_supported")),

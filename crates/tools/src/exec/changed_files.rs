@@ -78,17 +78,18 @@ impl ChangedFiles {
 }
 
 /// Runs something that may change all that stands beneath the writable ones of some roots, and writes down what it
-/// changed; `is_outside` says that something from outside went into that anyhow. The times of the files that `run` gets
-/// say until when it ran, should this process be killed. It blocks.
+/// changed, also to protected files at the paths that it `touches`; `is_outside` says that something from outside went into
+/// that anyhow. The times of the files that `run` gets say until when it ran, should this process be killed. It blocks.
 ///
 /// # Errors
 /// What stands there could not be recorded: nothing was run.
 pub fn recording<T>(
     roots: &[RootRecords<'_>],
     recorder: (&dyn ChangeRecorder, &Cancel, bool),
+    touches: &[PathBuf],
     run: impl FnOnce(SignFiles) -> T,
 ) -> Result<(T, ChangedFiles), String> {
-    let (ran, changed, _) = recording_from(roots, recorder, &[], |_| (), run)?;
+    let (ran, changed, _) = recording_from(roots, recorder, touches, |_| (), run)?;
     Ok((ran, changed))
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use loom::TreeId;
 use model::Money;
 use serde::{Deserialize, Serialize};
-use store::{LIST_PAGE, LeaseOwner, Principal, Session, SessionFilter, SessionId, all_pages};
+use store::{KnownCost, LIST_PAGE, LeaseOwner, Principal, Session, SessionFilter, SessionId, all_pages};
 
 use super::SubagentList;
 use crate::error::AgentError;
@@ -118,7 +118,7 @@ impl Runtime {
             let spent = self.store.spent_in(&Principal::Owner, tree).await?;
             let status = SubagentStatus {
                 name: session.name.clone(),
-                progress: self.progress_of(&session, &record, here).await?,
+                progress: self.progress_of((&session, &record), spent, here).await?,
                 label: record.label,
                 tree,
                 cost: Money(spent.micro_dollars.saturating_mul(crate::spend::NANOS)),
@@ -163,8 +163,8 @@ impl Runtime {
 
     async fn progress_of(
         &self,
-        session: &Session,
-        record: &SubagentRecord,
+        (session, record): (&Session, &SubagentRecord),
+        spent: KnownCost,
         here: &SubagentList,
     ) -> Result<SubagentEnd, AgentError> {
         if let Some(ended) = &record.ended {
@@ -175,14 +175,20 @@ impl Runtime {
         }
         let owner = LeaseOwner::new(record.owner.clone());
         let is_elsewhere = record.owner != self.instance.to_string() && !self.is_gone(&owner)?;
+        let counted = |state, why| SubagentEnd {
+            state,
+            why,
+            model_calls: spent.requests,
+            tool_calls: spent.calls,
+            tokens: spent.tokens,
+        };
         Ok(if is_elsewhere {
             let open = self.open_questions(&Principal::Owner).await?;
             let waits = open.iter().any(|question| question.session.as_ref() == Some(&session.id));
             let state = if waits { SubagentState::Waiting } else { SubagentState::Running };
-            SubagentEnd { why: format!("in {}", self.name_of(&owner)), ..SubagentEnd::nothing_yet(state) }
+            counted(state, format!("in {}", self.name_of(&owner)))
         } else {
-            let why = "its process ended, and nothing of it goes on".to_owned();
-            SubagentEnd { why, ..SubagentEnd::nothing_yet(SubagentState::Stopped) }
+            counted(SubagentState::Stopped, "its process ended, and nothing of it goes on".to_owned())
         })
     }
 
