@@ -29,5 +29,6 @@ pub(crate) mod questions;
 pub(crate) mod reader;
 pub(crate) mod repair;
 pub(crate) mod sessions;
+pub(crate) mod tree_cost;
 pub(crate) mod trees;
 pub(crate) mod workspaces;

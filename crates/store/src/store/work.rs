@@ -18,7 +18,7 @@ use crate::job::{Job, JobEnd, JobFilter, JobId, NewJob};
 use crate::principal::Principal;
 use crate::question::{NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
 use crate::rows::{
-    calls, file_changes, generations, jobs, kept_files, leases, outside_files, questions, trees,
+    calls, file_changes, generations, jobs, kept_files, leases, outside_files, questions, tree_cost, trees,
 };
 
 forward! {
@@ -191,7 +191,7 @@ forward! {
         = generations::spent(since, after, limit);
 
     /// What the requests of a tree came to.
-    read fn spent_in(tree: TreeId) -> KnownCost = generations::spent_in(tree);
+    read fn spent_in(tree: TreeId) -> KnownCost = tree_cost::spent_in(tree);
 }
 
 impl Store {
