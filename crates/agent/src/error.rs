@@ -149,6 +149,8 @@ pub enum AgentError {
     /// A question that does not stand, or not any more.
     #[error("no question {0}")]
     NoQuestion(String),
+    #[error("the answer does not fit: {0}")]
+    Form(String),
     /// A question that was answered before.
     #[error("it was {} by {by} at {}", if *decision == Decision::Approved { "approved" } else { "denied" }, time(*at))]
     Answered { decision: Decision, by: String, at: Millis },
@@ -230,6 +232,9 @@ impl From<&AgentError> for Failure {
                 ("usage", 2, "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot")
             }
             AgentError::NoQuestion(_) => ("not_found", 3, "`drawloom approvals list` shows the open ones"),
+            AgentError::Form(_) => {
+                ("usage", 2, "`drawloom approvals list` shows its fields; `--field NAME=VALUE` answers one")
+            }
             AgentError::Answered { .. } => ("answered", 2, "the first answer counts"),
             AgentError::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
         };

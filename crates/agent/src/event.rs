@@ -11,6 +11,7 @@ use store::{CallId, Decision, QuestionId};
 
 use crate::error::AgentError;
 use crate::failure::Failure;
+use crate::questions::Form;
 
 /// Idempotency key of something said: what comes twice under one key is said once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -185,6 +186,8 @@ pub enum QuestionKind {
     Limit,
     /// A call of a tool needs a yes.
     Approval,
+    /// A server of tools wants to know something of a person.
+    Elicitation,
 }
 
 impl QuestionKind {
@@ -194,7 +197,13 @@ impl QuestionKind {
             Self::Budget => "budget",
             Self::Limit => "limit",
             Self::Approval => "approval",
+            Self::Elicitation => "elicitation",
         }
+    }
+
+    /// Whether a yes takes work beyond what it may spend.
+    pub(crate) const fn is_of_limits(self) -> bool {
+        matches!(self, Self::Budget | Self::Limit)
     }
 }
 
@@ -211,6 +220,9 @@ pub struct AskedQuestion {
     /// Words that approve it; the first is meant where none is said.
     #[serde(default)]
     pub answers: Vec<String>,
+    /// What a yes says besides, as JSON Schema; none where a word says it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// When it is denied unless it was answered, in ms since 1970.
     pub expires: Millis,
 }

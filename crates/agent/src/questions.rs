@@ -5,10 +5,13 @@
 //! whose asker is gone as soon as somebody notices, and one that nobody can answer at once. One too many of a session ends the
 //! turn.
 
+mod form;
+
 use std::time::Duration;
 
 use loom::plan::NewText;
 use loom::{Author, AuthorKind, Op, PositionId, TreeId, Trust, ViewName};
+use serde_json::Value;
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal,
     QuestionAnswer, StoreError, all_pages,
@@ -21,6 +24,7 @@ use crate::error::AgentError;
 use crate::event::{AskedQuestion, QuestionKind, SessionEvent};
 use crate::runtime::Runtime;
 
+pub use form::{Choice, FieldKind, Form, FormField};
 pub use store::{Decision, QuestionId};
 
 /// Author of a remark that says what a person decided.
@@ -29,6 +33,8 @@ pub const DECISION: &str = "approval";
 /// Reason of a question that was denied because its work was stopped.
 pub const STOPPED: &str = "the work was stopped";
 
+/// The word with which what a server asks is answered.
+pub(crate) const ANSWER: &str = "answer";
 /// The word of a question that takes yes or no.
 const YES: &str = "yes";
 /// Words with which a call of a tool is approved: for itself, for the rest of its session, for good.
@@ -72,12 +78,25 @@ pub(crate) struct Question {
     pub(crate) subject: String,
     /// Words that approve it; the first is meant where none is said.
     pub(crate) answers: Vec<String>,
+    /// What a yes says besides.
+    pub(crate) form: Option<Form>,
+}
+
+/// What is said with an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnswerText {
+    /// One of the question's words; of a yes the first, if none.
+    pub word: Option<String>,
+    /// Why, for whoever asked.
+    pub reason: Option<String>,
+    /// Texts for the fields of its form, by their names.
+    pub fields: Vec<(String, String)>,
 }
 
 impl Question {
     /// One that takes yes or no.
     pub(crate) fn yes_or_no(kind: QuestionKind, text: String) -> Self {
-        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()] }
+        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()], form: None }
     }
 }
 
@@ -163,13 +182,14 @@ impl Runtime {
     /// Answers a question of any process of the home.
     ///
     /// # Errors
-    /// [`AgentError::Answered`] says by whom and when it was answered already; [`AgentError::NoQuestion`].
+    /// [`AgentError::Answered`] says by whom and when it was answered already; [`AgentError::NoQuestion`];
+    /// [`AgentError::Form`] says what does not fit into its form.
     pub async fn answer_question(
         &self,
         who: &Principal,
         id: QuestionId,
         decision: Decision,
-        (word, reason): (Option<String>, Option<String>),
+        said: AnswerText,
     ) -> Result<(), AgentError> {
         let missing = |error| match error {
             StoreError::NotFound("question") => AgentError::NoQuestion(id.to_string()),
@@ -180,7 +200,19 @@ impl Runtime {
             self.deny_orphan(id).await?;
             self.store.question(who, id).await.map_err(missing)?.answer
         } else {
-            let reason = reason.map(|reason| bounded_reason(&self.masker.mask_entering(&reason).text));
+            let AnswerText { word, reason, fields } = said;
+            let masked = |text: &str| self.masker.mask_entering(text).text.into_owned();
+            let reason = match question.form.clone().map(Form::new).transpose().map_err(AgentError::Form)? {
+                Some(form) if decision == Decision::Approved => {
+                    let fields: Vec<_> =
+                        fields.into_iter().map(|(name, text)| (name, masked(&text))).collect();
+                    Some(Value::Object(form.values(&fields).map_err(AgentError::Form)?).to_string())
+                }
+                None if !fields.is_empty() => {
+                    return Err(AgentError::Form("the question takes no fields".to_owned()));
+                }
+                _ => reason.map(|reason| bounded_reason(&masked(&reason))),
+            };
             let answer = NewAnswer { decision, word, reason, by: self.name_for(who) };
             self.store.answer_question(who, id, answer).await.map_err(missing)?
         };
@@ -196,14 +228,14 @@ impl Runtime {
         asker: &QuestionContext<'_>,
         question: Question,
     ) -> Result<Answer, AgentError> {
-        let Question { kind, text, subject, answers } = question;
+        let Question { kind, text, subject, answers, form } = question;
         let QuestionContext { call, tree, guards, .. } = asker;
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
         };
         let text = match &call.subagent {
             // The limits of a subagent end it, and whoever began it may go on.
-            Some(_) if kind != QuestionKind::Approval => return Ok(Answer::denied("a subagent ends there")),
+            Some(_) if kind.is_of_limits() => return Ok(Answer::denied("a subagent ends there")),
             Some(subagent) => format!("{}: {text}", subagent.label),
             None => text,
         };
@@ -217,6 +249,7 @@ impl Runtime {
             asker: asks.clone(),
             payload: text.clone(),
             answers: answers.clone(),
+            form: form.as_ref().map(Form::schema),
             ttl: within,
             claim: Claim { owner: LeaseOwner::new(self.instance.to_string()), fence },
             guards: guards.to_vec(),
@@ -231,7 +264,7 @@ impl Runtime {
         };
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
-        let question = AskedQuestion { id, kind, asker: asks, text, answers, expires };
+        let question = AskedQuestion { id, kind, asker: asks, text, answers, form, expires };
         call.events.emit(SessionEvent::Question { question });
         let mut cancel = call.cancel.clone();
         let waits = call.waited.begin();

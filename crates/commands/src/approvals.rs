@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent::questions::{ALWAYS, Decision, FROM_OUTSIDE, parts};
+use agent::questions::{ALWAYS, AnswerText, Decision, FROM_OUTSIDE, parts};
 use agent::session::SessionSettings;
 use futures_util::future::BoxFuture;
 use store::{Principal, QuestionId, SessionId, Store, StoreError};
@@ -50,6 +50,7 @@ pub(crate) async fn list(app: &App, asker: &Asker) -> Result<CommandOutcome, Com
             about,
             tainted_by,
             answers: question.answers,
+            form: question.form,
             asked: question.created,
             expires: question.expires,
         }
@@ -65,13 +66,15 @@ pub(crate) async fn approve(app: &App, asker: &Asker, args: Approve) -> Result<C
     if word.as_deref() == Some(ALWAYS) {
         App::require(asker, "approve --for always", Right::Admin)?;
     }
-    answered(app, asker, &args.id, Decision::Approved, (word, None)).await
+    let said = AnswerText { word, fields: args.fields, ..AnswerText::default() };
+    answered(app, asker, &args.id, Decision::Approved, said).await
 }
 
 /// `deny`.
 pub(crate) async fn deny(app: &App, asker: &Asker, args: Deny) -> Result<CommandOutcome, CommandError> {
     let reason = args.reason.map(|reason| app.masked(&reason));
-    answered(app, asker, &args.id, Decision::Denied, (None, reason)).await
+    let said = AnswerText { reason, ..AnswerText::default() };
+    answered(app, asker, &args.id, Decision::Denied, said).await
 }
 
 async fn answered(
@@ -79,11 +82,11 @@ async fn answered(
     asker: &Asker,
     name: &str,
     decision: Decision,
-    answer: (Option<String>, Option<String>),
+    said: AnswerText,
 ) -> Result<CommandOutcome, CommandError> {
     let id = named(app, asker, name).await?;
     let question = app.runtime.store.question(&asker.principal, id).await?;
-    app.runtime.answer_question(&asker.principal, id, decision, answer).await?;
+    app.runtime.answer_question(&asker.principal, id, decision, said).await?;
     let text = parts(&question.payload).0.to_owned();
     Ok(CommandOutcome::Decided(Decided { ok: true, decision, asker: question.asker, text }))
 }

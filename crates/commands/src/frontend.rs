@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::event::AskedQuestion;
-use agent::questions::{DEADLINE, Decision, QuestionId, parts};
+use agent::questions::{AnswerText, DEADLINE, Decision, QuestionId, parts};
 use agent::{AgentError, EventSink, Runtime, SessionEvent};
 use context::Plan;
 use loom::NodeId;
@@ -131,15 +131,17 @@ pub struct TypedAnswer {
     pub word: Option<&'static str>,
     /// Why not, for whoever asked.
     pub reason: Option<String>,
+    /// Texts for the fields of its form.
+    pub fields: Vec<(String, String)>,
 }
 
 impl TypedAnswer {
     pub const fn yes(word: Option<&'static str>) -> Self {
-        Self { decision: Decision::Approved, word, reason: None }
+        Self { decision: Decision::Approved, word, reason: None, fields: Vec::new() }
     }
 
     pub const fn no(reason: Option<String>) -> Self {
-        Self { decision: Decision::Denied, word: None, reason }
+        Self { decision: Decision::Denied, word: None, reason, fields: Vec::new() }
     }
 }
 
@@ -349,9 +351,10 @@ impl Shown {
             frontend.decide(&question, &names)
         });
         tokio::spawn(async move {
-            let Ok(Some(TypedAnswer { decision, word, reason })) = decided.await else { return };
+            let Ok(Some(TypedAnswer { decision, word, reason, fields })) = decided.await else { return };
             let (who, word) = (&Principal::Owner, word.map(str::to_owned));
-            match runtime.answer_question(who, id, decision, (word, reason)).await {
+            let said = AnswerText { word, reason, fields };
+            match runtime.answer_question(who, id, decision, said).await {
                 Ok(()) | Err(AgentError::Answered { .. }) => {}
                 Err(error) => tracing::warn!(%error, "an answer was not taken"),
             }
@@ -370,7 +373,8 @@ fn name_of(lines: &[String]) -> String {
 pub fn approve_command(question: &AskedQuestion) -> String {
     let lasting: Vec<&str> = question.answers.iter().skip(1).map(String::as_str).collect();
     let holds = if lasting.is_empty() { String::new() } else { format!(" [--for {}]", lasting.join("|")) };
-    format!("drawloom approve {}{holds}", question.id.short())
+    let fields = if question.form.is_some() { " --field NAME=VALUE" } else { "" };
+    format!("drawloom approve {}{holds}{fields}", question.id.short())
 }
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ mod editing_later;
 mod editing_meanwhile;
 #[path = "cli/editing_passages.rs"]
 mod editing_passages;
+#[path = "cli/elicitation.rs"]
+mod elicitation;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/everyday.rs"]

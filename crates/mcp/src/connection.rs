@@ -19,9 +19,10 @@ use serde_json::{Map, Value};
 use text::terminal::one_line;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::answer::ToolAnswer;
+use crate::elicitation::{Elicit, RunningCalls};
 use crate::handler::Handler;
 use crate::http_session::{Failure, HttpSession, shortened};
 use crate::life::Life;
@@ -41,6 +42,7 @@ const PAGES: usize = 32;
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Handler>,
     is_changed: Arc<AtomicBool>,
+    calls: RunningCalls,
     life: Life,
 }
 
@@ -146,7 +148,8 @@ impl Connection {
         within: Duration,
     ) -> Result<Self, NoAnswer> {
         let is_changed = Arc::new(AtomicBool::default());
-        let handler = Handler { roots, is_changed: Arc::clone(&is_changed) };
+        let calls = RunningCalls::default();
+        let handler = Handler { roots, calls: calls.clone(), is_changed: Arc::clone(&is_changed) };
         let (life, ready, within) = match place {
             ServerPlace::Program(start) => {
                 let (streams, sink, its_input) = Streams::open().map_err(|error| error.to_string())?;
@@ -162,7 +165,7 @@ impl Connection {
             }
         };
         match ready {
-            Ok(Ok(service)) => Ok(Self { service, is_changed, life }),
+            Ok(Ok(service)) => Ok(Self { service, is_changed, calls, life }),
             Ok(Err(error)) => {
                 let why = match (&life, &error) {
                     (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
@@ -259,8 +262,9 @@ impl Connection {
         tool: &str,
         arguments: Map<String, Value>,
         within: Duration,
-        cancel: &Cancel,
+        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
     ) -> Result<ToolAnswer, NoAnswer> {
+        let running = self.calls.begin(elicit);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.service.send_cancellable_request(request, PeerRequestOptions::no_options());
@@ -270,11 +274,18 @@ impl Connection {
             Err(_) => return Err("it does not read what it is told".to_owned().into()),
         };
         let mut cancel = cancel.clone();
-        let (answered, why) = tokio::select! {
-            answered = &mut handle.rx => (Some(answered), ""),
-            () = cancel.cancelled() => (None, "it was stopped"),
-            () = tokio::time::sleep(within) => (None, "timed out"),
+        let mut deadline = Instant::now() + within;
+        let (answered, why) = loop {
+            tokio::select! {
+                answered = &mut handle.rx => break (Some(answered), ""),
+                () = cancel.cancelled() => break (None, "it was stopped"),
+                () = sleep_until(deadline) => match running.extended(within) {
+                    Some(later) => deadline = later,
+                    None => break (None, "timed out"),
+                },
+            }
         };
+        drop(running);
         let Some(answered) = answered else {
             // A server that reads nothing is not told.
             let _ = timeout(SOON, handle.cancel(Some(why.to_owned()))).await;

@@ -1,4 +1,5 @@
-//! What a server asks of its client, and tells it: its roots are those of its entry, nothing else is answered.
+//! What a server asks of its client, and tells it: its roots are those of its entry, a person answers what it wants to know,
+//! nothing else is answered.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient, Service};
 use serde_json::{Value, json};
 
+use crate::elicitation::RunningCalls;
 use crate::offered::file_address;
 
 /// Answers to a server's requests.
 pub(crate) struct Handler {
     /// Folders that it is told of.
     pub(crate) roots: Vec<PathBuf>,
+    pub(crate) calls: RunningCalls,
     /// Whether it said that its tools are others.
     pub(crate) is_changed: Arc<AtomicBool>,
 }
@@ -26,7 +29,7 @@ impl Service<RoleClient> for Handler {
     async fn handle_request(
         &self,
         request: ServerRequest,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
         match request {
             ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
@@ -37,6 +40,13 @@ impl Service<RoleClient> for Handler {
                 roots
                     .map(ClientResult::ListRootsResult)
                     .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+            }
+            ServerRequest::ElicitRequest(request) => {
+                let asked = self.calls.elicit(request.params);
+                // The server may take it back.
+                let withdrawn = || ErrorData::internal_error("it was taken back", None);
+                let reply = context.ct.run_until_cancelled(asked).await;
+                reply.ok_or_else(withdrawn)?.map(ClientResult::ElicitResult)
             }
             _ => Err(ErrorData::new(
                 rmcp::model::ErrorCode::METHOD_NOT_FOUND,
@@ -59,7 +69,8 @@ impl Service<RoleClient> for Handler {
 
     fn get_info(&self) -> InitializeRequestParams {
         let capabilities: ClientCapabilities =
-            serde_json::from_value(json!({"roots": {}})).unwrap_or_default();
+            serde_json::from_value(json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}))
+                .unwrap_or_default();
         InitializeRequestParams::new(capabilities, Implementation::new("drawloom", env!("CARGO_PKG_VERSION")))
     }
 }

@@ -17,6 +17,7 @@ use crate::accepted::SavedTools;
 use crate::address::ServerAddress;
 use crate::answer::ToolAnswer;
 use crate::connection::{Connection, NoAnswer, Offer};
+use crate::elicitation::Elicit;
 use crate::offered::OfferedTool;
 
 /// How long it is waited before a server that failed is started again, at most.
@@ -138,10 +139,16 @@ impl Server {
         Ok(ServerOffer { about: open.connection.about(), tools, refused })
     }
 
-    /// Calls a tool that was accepted, and starts the server if need be.
-    pub async fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> CalledTool {
+    /// Calls a tool that was accepted, and starts the server if need be. What it asks meanwhile is asked by `elicit`; without
+    /// one nobody answers.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
+    ) -> CalledTool {
         let mut notices = Vec::new();
-        let answer = self.called((tool, arguments), cancel, &mut notices).await;
+        let answer = self.called((tool, arguments), (cancel, elicit), &mut notices).await;
         let notices = notices.iter().map(|tool| changed_notice(&self.name, tool)).collect();
         let answer = match answer {
             Ok(answer) => Ok(ToolAnswer { text: self.mask(answer.text), ..answer }),
@@ -163,13 +170,13 @@ impl Server {
     async fn called(
         &self,
         (tool, arguments): (&str, Map<String, Value>),
-        cancel: &Cancel,
+        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
         changed: &mut Vec<String>,
     ) -> Result<ToolAnswer, String> {
-        match self.called_once((tool, arguments.clone()), cancel, changed).await {
+        match self.called_once((tool, arguments.clone()), (cancel, elicit.clone()), changed).await {
             // It forgot the session: in a new one its tools are asked for again.
             Err(NoAnswer { is_unread: true, .. }) => {
-                self.called_once((tool, arguments), cancel, changed).await.map_err(|none| none.why)
+                self.called_once((tool, arguments), (cancel, elicit), changed).await.map_err(|none| none.why)
             }
             answer => answer.map_err(|none| none.why),
         }
@@ -178,7 +185,7 @@ impl Server {
     async fn called_once(
         &self,
         (tool, arguments): (&str, Map<String, Value>),
-        cancel: &Cancel,
+        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
         changed: &mut Vec<String>,
     ) -> Result<ToolAnswer, NoAnswer> {
         let (open, marked) = self.opened(cancel).await?;
@@ -195,7 +202,7 @@ impl Server {
         }
         drop(asks);
         self.require_as_accepted(&open, tool)?;
-        let answer = open.connection.call(tool, arguments, self.within, cancel).await;
+        let answer = open.connection.call(tool, arguments, self.within, (cancel, elicit)).await;
         match &answer {
             Ok(_) => self.state.lock().await.failed = 0,
             Err(NoAnswer { why, .. }) if !cancel.is_cancelled() && !open.connection.lives().await => {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use loom::id::NotAnId;
 use loom::{Millis, TreeId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use ulid::Ulid;
 
 use crate::fence::{Claim, Guard};
@@ -83,6 +84,31 @@ impl QuestionAnswer {
 /// Who answers what nobody answered in time.
 pub(crate) const DEADLINE: &str = "the deadline";
 
+/// Column of what approves a question: its words alone, or with a form.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum StoredAnswers {
+    Words(Vec<String>),
+    Form { words: Vec<String>, form: Value },
+}
+
+impl StoredAnswers {
+    pub(crate) fn new(words: &[String], form: Option<&Value>) -> Self {
+        let words = words.to_vec();
+        match form {
+            None => Self::Words(words),
+            Some(form) => Self::Form { words, form: form.clone() },
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<String>, Option<Value>) {
+        match self {
+            Self::Words(words) => (words, None),
+            Self::Form { words, form } => (words, Some(form)),
+        }
+    }
+}
+
 /// A question about to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewQuestion {
@@ -97,6 +123,8 @@ pub struct NewQuestion {
     pub payload: String,
     /// Words with which it can be approved; the first is meant where none is said.
     pub answers: Vec<String>,
+    /// JSON Schema of what a yes says besides; none where a word says it all.
+    pub form: Option<Value>,
     pub ttl: Duration,
     /// The process that asks, and in which claim.
     pub claim: Claim,
@@ -148,6 +176,8 @@ pub struct Question {
     pub asker: String,
     pub payload: String,
     pub answers: Vec<String>,
+    /// JSON Schema of what a yes says besides; none where a word says it all.
+    pub form: Option<Value>,
     /// When it was asked, by the engine's clock.
     pub created: Millis,
     /// When it is denied unless it was answered, by the engine's clock.

@@ -9,7 +9,7 @@ const NAMED: usize = 20;
 const LONGEST: usize = 300;
 
 /// The schema of the arguments of one tool.
-pub(crate) struct ArgumentSchema {
+pub struct ArgumentSchema {
     schemas: Schemas,
     index: SchemaIndex,
 }
@@ -17,7 +17,7 @@ pub(crate) struct ArgumentSchema {
 impl ArgumentSchema {
     /// # Errors
     /// It is no schema.
-    pub(crate) fn new(schema: &Value) -> Result<Self, String> {
+    pub fn new(schema: &Value) -> Result<Self, String> {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         // A schema opens nothing: neither a file nor a connection.
         compiler.use_loader(Box::new(SchemeUrlLoader::new()));
@@ -31,7 +31,7 @@ impl ArgumentSchema {
     ///
     /// # Errors
     /// Everything that does not fit.
-    pub(crate) fn check(&self, arguments: &Value) -> Result<(), String> {
+    pub fn check(&self, arguments: &Value) -> Result<(), String> {
         self.schemas.validate(arguments, self.index).map_err(|error| {
             let mut problems = Vec::new();
             leaves(&error, &mut problems);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loom::{PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
 
+use crate::asked_person::AskPerson;
 use crate::subagents::Subagents;
 use crate::waited_time::WaitedTime;
 
@@ -29,6 +30,8 @@ pub struct CallPlace {
     pub cancel: Cancel,
     /// The subagents of its session; none where a call has nothing to do with them.
     pub subagents: Option<Arc<dyn Subagents>>,
+    /// Who answers what a server asks meanwhile; none where a call has nothing to do with one.
+    pub person: Option<Arc<dyn AskPerson>>,
 }
 
 impl fmt::Debug for CallPlace {

@@ -5,6 +5,7 @@
 //! each call before it runs; one that changes files says first, durably, what it will change.
 
 mod arguments;
+mod asked_person;
 mod call_place;
 mod changes;
 mod checkpoint;
@@ -27,6 +28,8 @@ mod tool;
 mod waited_time;
 mod web;
 
+pub use arguments::ArgumentSchema;
+pub use asked_person::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
     BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SAYS_NOTHING, SeenFiles,

@@ -18,6 +18,7 @@ use text::cut::head_tail;
 use workspace::AllowedRoots;
 
 use crate::arguments::ArgumentSchema;
+use crate::asked_person::AskPerson;
 use crate::checkpoint::RootCheckpoints;
 use crate::exec::report::SHOWN;
 use crate::exec::{ChangedFiles, recording, require_same_roots};
@@ -60,7 +61,8 @@ pub struct ServerAnswer {
 }
 
 /// Asks the server; it blocks.
-pub type AskServer = dyn Fn(&str, Map<String, Value>, &Cancel) -> ServerAnswer + Send + Sync;
+pub type AskServer =
+    dyn Fn(&str, Map<String, Value>, (&Cancel, Option<Arc<dyn AskPerson>>)) -> ServerAnswer + Send + Sync;
 
 impl ServerTool {
     /// Refuses what no call can be checked by.
@@ -92,7 +94,7 @@ impl ServerTool {
             let Value::Object(arguments) = arguments else {
                 return ToolOutput::error("the arguments of a tool of a server are an object");
             };
-            let ask = || ask(&name, arguments, call.cancel);
+            let ask = || ask(&name, arguments, (call.cancel, call.place.person.clone()));
             match folders(call.scope.session).and_then(|folders| recording_call(call, &folders, ask)) {
                 Ok((answer, changed)) => output(call, answer, &changed).from_outside(),
                 Err(why) => ToolOutput::error(call.scope.masker.mask_entering(&why).text).from_outside(),

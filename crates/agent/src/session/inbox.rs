@@ -18,7 +18,7 @@ use super::turn::{TurnConfig, TurnIdentity};
 use super::{EventLog, Input, TreeChoice, TurnInput};
 use crate::error::AgentError;
 use crate::event::{SayId, SessionEvent};
-use crate::questions::DEADLINE;
+use crate::questions::{AnswerText, DEADLINE};
 use crate::runtime::Runtime;
 
 /// Idempotency keys that are remembered.
@@ -203,7 +203,7 @@ impl Inbox {
                 // The session waits for no answer of the store's.
                 tokio::spawn(async move {
                     let who = &Principal::Owner;
-                    let done = runtime.answer_question(who, question, decision, (None, None)).await;
+                    let done = runtime.answer_question(who, question, decision, AnswerText::default()).await;
                     if let Err(error) = done {
                         log.push(SessionEvent::notice(error.to_string()));
                     }

@@ -5,6 +5,7 @@ mod accepted_texts;
 mod approval;
 mod calls;
 mod config;
+mod elicitation;
 mod file_changes;
 mod hooks;
 mod limits;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drawloom_agent::SessionEvent;
-use drawloom_agent::questions::Decision;
+use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{Say, SessionOperation, Sessions, TurnInput, spawn};
 use loom::ToolStatus;
 use policy::{Policy, PolicyRule};
@@ -48,7 +48,8 @@ async fn answered(
                 assert!(question.text.contains("so a person sees its difference first"), "{question:?}");
                 meanwhile();
                 let reason = Some(format!("not now\u{1b}[2A {SECRET}"));
-                let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, reason));
+                let said = AnswerText { reason, ..AnswerText::default() };
+                let answer = process.runtime.answer_question(&WHO, question.id, decision, said);
                 answer.await.unwrap();
             }
             // As the model is told it.
@@ -120,7 +121,7 @@ async fn a_call_that_runs_does_not_wait_for_an_answer_about_another() {
         if ended == [0]
             && let Some(question) = waits.take()
         {
-            let why = (None, Some("not that one".to_owned()));
+            let why = AnswerText { reason: Some("not that one".to_owned()), ..AnswerText::default() };
             process.runtime.answer_question(&WHO, question, Decision::Denied, why).await.unwrap();
         }
     }
@@ -161,7 +162,7 @@ async fn a_turn_that_may_ask_no_more_ends_and_is_no_denial() {
             match events.next().await.unwrap().event {
                 SessionEvent::Question { question } => {
                     asked += 1;
-                    let answer = (None, None);
+                    let answer = AnswerText::default();
                     process
                         .runtime
                         .answer_question(&WHO, question.id, Decision::Denied, answer)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drawloom_agent::questions::Decision;
+use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{EventLog, Handle, Numbered, SessionOperation, TurnInput, spawn};
 use drawloom_agent::steering::{AttachedEvents, HandedOver, OutgoingSay, attach, hand_over};
 use drawloom_agent::{AgentError, Budget, OpenedSession, SayId, SessionEvent, SpendLimiter};
@@ -385,7 +385,7 @@ async fn a_client_that_is_attached_hears_of_a_question_and_of_its_answer() {
         }
     };
     let yes = Decision::Approved;
-    other.runtime.answer_question(&WHO, question.id, yes, (None, None)).await.unwrap();
+    other.runtime.answer_question(&WHO, question.id, yes, AnswerText::default()).await.unwrap();
     let answered = late.next().await.unwrap().event;
     assert!(
         matches!(answered, SessionEvent::Answered { question: id, decision, .. } if id == question.id && decision == yes),
@@ -415,6 +415,7 @@ async fn one_question_too_many_of_a_session_ends_the_turn_and_names_the_limit() 
             asker: "a test".to_owned(),
             payload: "go on?".to_owned(),
             answers: vec!["yes".to_owned()],
+            form: None,
             ttl: Duration::from_secs(600),
             claim: claim.clone(),
             guards: Vec::new(),

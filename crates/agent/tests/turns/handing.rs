@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drawloom_agent::questions::Decision;
+use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{EventLog, TurnIdentity};
 use drawloom_agent::steering::{HandedOver, OutgoingSay, hand_over};
 use drawloom_agent::{
@@ -177,7 +177,8 @@ async fn a_question_is_asked_and_answered_where_something_was_said() {
                 }
             };
             assert!(question.text.contains("the limit of a day is"), "{}", question.text);
-            let answer = other.runtime.answer_question(&WHO, question.id, decision, (None, None)).await;
+            let answer =
+                other.runtime.answer_question(&WHO, question.id, decision, AnswerText::default()).await;
             answer.unwrap();
             if decision == Decision::Approved {
                 drop(requests.recv().await.unwrap());

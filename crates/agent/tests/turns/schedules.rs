@@ -6,7 +6,7 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drawloom_agent::questions::{Decision, QuestionId};
+use drawloom_agent::questions::{AnswerText, Decision, QuestionId};
 use drawloom_agent::session::{
     EventStream, FollowUp, Handle, Numbered, SessionOperation, TreeChoice, TurnInput, spawn,
 };
@@ -221,7 +221,7 @@ impl<'a> Rig<'a> {
         let Some(open) = runtime.open_questions(&WHO).await.unwrap().pop() else { return };
         if elsewhere {
             // It may have been answered this moment.
-            let _ = runtime.answer_question(&WHO, open.id, decision, (None, None)).await;
+            let _ = runtime.answer_question(&WHO, open.id, decision, AnswerText::default()).await;
         } else {
             self.session.answer(open.id, decision).await.unwrap();
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use drawloom_agent::questions::Decision;
+use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{Name, Say, SessionOperation, TurnInput, spawn};
 use drawloom_agent::{
     AgentError, Budget, Fallbacks, Limit, OpenedSession, SessionChoice, SessionEvent, SpendLimiter,
@@ -227,7 +227,7 @@ async fn what_joins_a_turn_shares_its_budget() {
     };
     assert!(question.text.contains("the limit of one turn is $4.10, of which"), "{}", question.text);
     let no = Decision::Denied;
-    process.runtime.answer_question(&WHO, question.id, no, (None, None)).await.unwrap();
+    process.runtime.answer_question(&WHO, question.id, no, AnswerText::default()).await.unwrap();
     let ended = talk.until_it_ends(Cancel::never()).await;
     let [(_, first), (texts, second)] = ended.try_into().unwrap();
     assert!(first.unwrap().reply.unwrap().error.is_none());
@@ -254,7 +254,7 @@ async fn say_and_allow(process: &Process, entered: &OpenedSession, model: &Arc<d
     loop {
         match events.next().await.unwrap().event {
             SessionEvent::Question { question } => {
-                let yes = (Decision::Approved, (None, None));
+                let yes = (Decision::Approved, AnswerText::default());
                 process.runtime.answer_question(&WHO, question.id, yes.0, yes.1).await.unwrap();
                 questions.push(question.text);
             }

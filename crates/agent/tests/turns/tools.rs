@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drawloom_agent::questions::Decision;
+use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{Say, SessionOperation, Sessions, TurnInput, spawn};
 use drawloom_agent::{SessionEvent, TurnConfig};
 use loom::path::ViewOverrides;
@@ -208,7 +208,8 @@ async fn a_limit_is_a_question_to_whoever_is_there() {
             match events.next().await.unwrap().event {
                 SessionEvent::Question { question } => {
                     assert!(question.text.contains("list was called 3 times"), "{question:?}");
-                    let answer = process.runtime.answer_question(&WHO, question.id, decision, (None, None));
+                    let answer =
+                        process.runtime.answer_question(&WHO, question.id, decision, AnswerText::default());
                     answer.await.unwrap();
                 }
                 SessionEvent::Finished { outcome, .. } => break outcome,

@@ -25,6 +25,16 @@ pub struct Approve {
     #[arg(long = "for", value_name = "HOW_LONG", value_enum)]
     #[serde(default, rename = "for")]
     pub holds: Option<Holds>,
+    /// What a field of the question is answered with, where a server of tools asks; may be repeated.
+    #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
+    #[serde(default)]
+    pub fields: Vec<(String, String)>,
+}
+
+/// A field and its value.
+fn field(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a field is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// How long an answer holds.

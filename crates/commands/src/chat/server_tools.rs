@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use ::tools::{ServerAnswer, ServerTool, Tool};
+use ::tools::{AskPerson, PersonReply, ServerAnswer, ServerQuestion, ServerQuestionKind, ServerTool, Tool};
 use context::tools::{name_of_server_tool, server_of};
-use mcp::{CalledTool, OfferedTool, Server, ToolAnswer};
+use mcp::{
+    CalledTool, Elicit, Elicitation, ElicitationKind, ElicitationReply, OfferedTool, Server, ToolAnswer,
+};
 use model::Cancel;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -50,7 +52,7 @@ pub(super) fn tools(app: &App, names: &[String]) -> Vec<Tool> {
             }
         };
         let ask: Arc<::tools::AskServer> =
-            Arc::new(move |tool, arguments, cancel| answer(&running, (tool, arguments), cancel));
+            Arc::new(move |tool, arguments, of| answer(&running, (tool, arguments), of));
         let folders = server_folders::written(app, server);
         tools.extend(
             meant.map(|tool| {
@@ -84,8 +86,13 @@ pub(crate) fn described(server: &ConfiguredServer, name: &str, tool: &OfferedToo
 }
 
 /// Asks a server. It blocks, on a thread with a runtime.
-fn answer(server: &Server, (tool, arguments): (&str, Map<String, Value>), cancel: &Cancel) -> ServerAnswer {
-    let CalledTool { answer, notices } = Handle::current().block_on(server.call(tool, arguments, cancel));
+fn answer(
+    server: &Server,
+    (tool, arguments): (&str, Map<String, Value>),
+    (cancel, person): (&Cancel, Option<Arc<dyn AskPerson>>),
+) -> ServerAnswer {
+    let called = server.call(tool, arguments, (cancel, person.map(eliciting)));
+    let CalledTool { answer, notices } = Handle::current().block_on(called);
     match answer {
         Ok(ToolAnswer { text, pictures, is_error: false }) => {
             ServerAnswer { said: Ok(text), pictures, notices }
@@ -95,4 +102,23 @@ fn answer(server: &Server, (tool, arguments): (&str, Map<String, Value>), cancel
         }
         Err(why) => ServerAnswer { said: Err(why), pictures: Vec::new(), notices },
     }
+}
+
+/// Has a server ask the person of a conversation.
+fn eliciting(person: Arc<dyn AskPerson>) -> Arc<Elicit> {
+    Arc::new(move |Elicitation { message, kind }| {
+        let person = Arc::clone(&person);
+        let kind = match kind {
+            ElicitationKind::Form(schema) => ServerQuestionKind::Form(schema),
+            ElicitationKind::Visit(address) => ServerQuestionKind::Visit(address),
+        };
+        Box::pin(async move {
+            match person.ask(ServerQuestion { message, kind }).await {
+                PersonReply::Accepted(values) => ElicitationReply::Accepted(values),
+                PersonReply::Declined => ElicitationReply::Declined,
+                PersonReply::Cancelled => ElicitationReply::Cancelled,
+                PersonReply::Refused(why) => ElicitationReply::Refused(why),
+            }
+        })
+    })
 }

@@ -238,6 +238,7 @@ impl Shared {
             waited: WaitedTime::default(),
             cancel: Cancel::never(),
             subagents: None,
+            person: None,
         };
         if tool == "write" {
             let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();

@@ -2,6 +2,7 @@
 
 use loom::{Millis, TreeId};
 use serde::Serialize;
+use serde_json::Value;
 use store::{Decision, QuestionId};
 
 /// `approvals list`.
@@ -48,6 +49,9 @@ pub struct Approval {
     pub tainted_by: Vec<String>,
     /// Words that approve it; the first is meant where none is said.
     pub answers: Vec<String>,
+    /// JSON Schema of the fields that a yes has besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Value>,
     pub asked: Millis,
     /// When it is denied unless it was answered.
     pub expires: Millis,

@@ -293,7 +293,7 @@ impl App {
                     Some(id) => id,
                     None => approvals::only_one(self, asker, session).await?,
                 };
-                Command::Approve(Approve { id, answer: None, holds })
+                Command::Approve(Approve { id, answer: None, holds, fields: Vec::new() })
             }
             SlashCommand::Deny { id_and_reason: said } => {
                 let (first, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));

@@ -33,6 +33,7 @@ async fn asks_for(home: &TestHome, tree: &str, answers: &[&str]) -> QuestionId {
         asker: "a test".to_owned(),
         payload: "go on?".to_owned(),
         answers: answers.iter().map(|&word| word.to_owned()).collect(),
+        form: None,
         ttl: Duration::from_secs(600),
         claim: Claim { owner: LeaseOwner::new(runtime.instance.to_string()), fence: Fence(1) },
         guards: Vec::new(),
@@ -85,7 +86,7 @@ async fn an_answer_for_good_needs_the_right_to_change_rules() {
         let words = ["once", "session", "always"];
         let approve = async |asker: &Asker, id: QuestionId, holds: Option<Holds>, answer: Option<&str>| {
             let answer = answer.map(str::to_owned);
-            let command = Command::Approve(Approve { id: id.to_string(), answer, holds });
+            let command = Command::Approve(Approve { id: id.to_string(), answer, holds, fields: Vec::new() });
             home.app.run(asker, command).await.map(drop).map_err(|error| error.code.into_owned())
         };
         let word = async |id: QuestionId| {

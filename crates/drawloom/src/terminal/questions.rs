@@ -1,12 +1,12 @@
 //! Questions of work at the terminal, and the commands that are typed at them.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
 use std::sync::{MutexGuard, PoisonError};
 
 use agent::event::AskedQuestion;
-use agent::questions::{ALWAYS, QuestionId, parts};
+use agent::questions::{ALWAYS, Decision, Form, QuestionId, parts};
 use commands::frontend::{TypedAnswer, approve_command};
 use commands::slash::{Input, SlashCommand, parse};
 use text::terminal::explicit;
@@ -92,7 +92,13 @@ impl Terminal {
                     }
                     format!("the rule is not written; answer {choices}")
                 }
-                Some(answer) => return Some(answer),
+                Some(answer) => match (&question.form, answer.decision) {
+                    (Some(form), Decision::Approved) => match filled(&terminal, form, is_over).ok()?? {
+                        Ok(fields) => return Some(TypedAnswer { fields, ..answer }),
+                        Err(why) => format!("{}; answer {choices}", explicit(&why)),
+                    },
+                    _ => return Some(answer),
+                },
                 None => match self.hear(line.trim_end_matches('\n')) {
                     QuestionLine::Stop => String::new(),
                     QuestionLine::Done if is_over() => return None,
@@ -129,4 +135,18 @@ impl Terminal {
         let _ = shown.blocking_recv();
         if command == Input::Command(SlashCommand::Stop) { QuestionLine::Stop } else { QuestionLine::Done }
     }
+}
+
+/// Texts for the fields of a form, or why they do not fit. None as of [`ask`].
+fn filled(
+    terminal: &File,
+    form: &Form,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<Result<Vec<(String, String)>, String>>> {
+    let mut fields = Vec::new();
+    for field in form.fields() {
+        let Some(text) = ask(terminal, (&field.line(), "> "), is_over)? else { return Ok(None) };
+        fields.push((field.name, text.trim().to_owned()));
+    }
+    Ok(Some(form.values(&fields).map(|_| fields)))
 }

@@ -77,8 +77,8 @@ fn m2_m10_a_server_is_accepted_once_and_then_called_by_its_name_and_that_of_its_
     );
     let names: Vec<&str> =
         accepted["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["add", "look", "page", "show", "fail", "hang", "flood", "die", "change"]);
-    assert_eq!(accepted["tool_count"], 9);
+    assert_eq!(names, ["add", "look", "page", "show", "fail", "hang", "flood", "die", "change", "ask"]);
+    assert_eq!(accepted["tool_count"], 10);
     let refused = accepted["refused"].to_string();
     assert!(refused.contains("bad name") && refused.contains("the schema of remote is none"), "{refused}");
 
@@ -86,9 +86,9 @@ fn m2_m10_a_server_is_accepted_once_and_then_called_by_its_name_and_that_of_its_
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Five.")), "{said}");
     assert_eq!(result(&world, "notes:add"), "5");
     let (_, listed) = there(&world, &["mcp", "list"]);
-    assert_eq!(listed["servers"][0]["tool_count"], 9, "{listed}");
+    assert_eq!(listed["servers"][0]["tool_count"], 10, "{listed}");
     let plain = world.ok(&["mcp", "list"]);
-    assert!(plain.starts_with("notes  idle, 9 tools\n"), "{plain}");
+    assert!(plain.starts_with("notes  idle, 10 tools\n"), "{plain}");
 }
 
 /// A world whose server is accepted, and may be called.

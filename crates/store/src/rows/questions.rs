@@ -13,7 +13,9 @@ use crate::error::StoreError;
 use crate::event::EventKind;
 use crate::fence::{Claim, Fence, LeaseOwner, end_of};
 use crate::principal::Principal;
-use crate::question::{DEADLINE, Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId};
+use crate::question::{
+    DEADLINE, Decision, NewAnswer, NewQuestion, Question, QuestionAnswer, QuestionId, StoredAnswers,
+};
 use crate::session::SessionId;
 
 const QUESTION: &str = "q.id, t.id, t.session, q.kind, q.asker, q.payload, q.answers, q.created, q.expires,
@@ -36,6 +38,7 @@ fn read(row: &Row<'_>) -> Result<Question, StoreError> {
             at: Millis(get(row, 15)?),
         }),
     };
+    let (answers, form) = json::<StoredAnswers>(&get::<String>(row, 6)?)?.into_parts();
     Ok(Question {
         id: QuestionId::from_bytes(id16(row, 0)?),
         tree: TreeId::from_bytes(id16(row, 1)?),
@@ -43,7 +46,8 @@ fn read(row: &Row<'_>) -> Result<Question, StoreError> {
         kind: get(row, 3)?,
         asker: get(row, 4)?,
         payload: get(row, 5)?,
-        answers: json(&get::<String>(row, 6)?)?,
+        answers,
+        form,
         created: Millis(get(row, 7)?),
         expires: Millis(get(row, 8)?),
         claim: Claim { owner: LeaseOwner(get(row, 9)?), fence: Fence(unsigned(row, 10)?) },
@@ -76,7 +80,7 @@ pub(crate) fn ask(db: &Db<'_>, who: &Principal, new: &NewQuestion) -> Result<Que
             &new.kind,
             &new.asker,
             &new.payload,
-            to_json(&new.answers)?,
+            to_json(&StoredAnswers::new(&new.answers, new.form.as_ref()))?,
             now.0,
             end_of(now, new.ttl).0,
             &new.claim.owner.0,

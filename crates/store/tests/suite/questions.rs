@@ -22,6 +22,7 @@ pub(crate) fn question(page: &Page, ttl: Duration) -> NewQuestion {
         asker: "process 1 (drawloom chat)".to_owned(),
         payload: "the day's budget is spent; go on?".to_owned(),
         answers: vec!["yes".to_owned(), "always".to_owned()],
+        form: None,
         ttl,
         claim: Claim { owner: LeaseOwner::new("one"), fence: Fence(1) },
         guards: Vec::new(),

@@ -197,5 +197,6 @@ pub(crate) fn place() -> CallPlace {
         waited: WaitedTime::default(),
         cancel: Cancel::never(),
         subagents: None,
+        person: None,
     }
 }

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use context::segment::Source;
+use context::tools::server_of;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
@@ -58,6 +59,7 @@ impl CallSite<'_> {
             waited,
             cancel: self.held.cancel(),
             subagents: None,
+            person: None,
         }
     }
 }
@@ -301,6 +303,9 @@ impl Turn<'_> {
                 .approved(is_approved)
                 .by(&asked.tool);
             let mut place = site.call_place(trust, part_of, limits.waited.clone());
+            if server_of(&asked.tool).is_some() {
+                place.person = Some(Arc::new(self.person(site, id, &asked.tool)));
+            }
             if SUBAGENT_TOOLS.contains(&asked.tool.as_str()) {
                 place.subagents = Some(Arc::new(self.subagents(site, answer, limits)));
             }

@@ -119,6 +119,7 @@ impl Turn<'_> {
             waited: WaitedTime::default(),
             cancel: held.cancel(),
             subagents: None,
+            person: None,
         };
         let told = [("session".to_owned(), json!(self.session.0))].into_iter().collect();
         self.run_hooks(registry, (event, told, true), (changes, place)).await;

@@ -1,0 +1,328 @@
+//! Forms: what a question asks for besides yes or no, as a server of tools describes it (spec: agent §5 *Elicitation*).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Number, Value};
+use text::terminal::one_line;
+use tools::ArgumentSchema;
+
+/// Fields of a form at most, and choices of one.
+const MOST_FIELDS: usize = 20;
+const MOST_CHOICES: usize = 50;
+/// Characters of a name or choice, of what is said of a field, and of all that is answered.
+const NAME_CHARS: usize = 100;
+const SAID_CHARS: usize = 300;
+const VALUES_CHARS: usize = 8_000;
+
+/// JSON Schema of an object whose properties are texts, numbers, yes or no, or choices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Form(Value);
+
+/// One property of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FormField {
+    pub name: String,
+    /// What its server says of it, in one line; may be empty.
+    pub about: String,
+    pub kind: FieldKind,
+    pub is_required: bool,
+    pub default: Option<Value>,
+}
+
+/// What a field takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldKind {
+    Text,
+    Number,
+    YesOrNo,
+    /// One of these.
+    Choice(Vec<Choice>),
+    /// Some of these.
+    Choices(Vec<Choice>),
+}
+
+/// What may be chosen, and how it is called where that is another word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub value: String,
+    pub title: Option<String>,
+}
+
+impl Form {
+    /// # Errors
+    /// Why nobody could fill it in.
+    pub fn new(schema: Value) -> Result<Self, String> {
+        let properties = schema["properties"].as_object().ok_or("it names no properties")?;
+        if properties.len() > MOST_FIELDS {
+            return Err(format!("it has more than {MOST_FIELDS} fields"));
+        }
+        for (name, property) in properties {
+            field(name, property, false).map_err(|why| format!("field {}: {why}", shortened(name)))?;
+        }
+        ArgumentSchema::new(&schema)?;
+        Ok(Self(schema))
+    }
+
+    pub(crate) fn schema(&self) -> Value {
+        self.0.clone()
+    }
+
+    /// Its fields, in the order that they are told in.
+    pub fn fields(&self) -> Vec<FormField> {
+        let required = self.0["required"].as_array();
+        let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
+        let fields = self.0["properties"].as_object().into_iter().flatten();
+        fields.filter_map(|(name, property)| field(name, property, is_required(name)).ok()).collect()
+    }
+
+    /// What is answered by the texts that were given for its fields; an empty one is that of a field which is left out, or
+    /// has its default.
+    ///
+    /// # Errors
+    /// Everything that does not fit.
+    pub fn values(&self, given: &[(String, String)]) -> Result<Map<String, Value>, String> {
+        let fields = self.fields();
+        let mut problems: Vec<String> = Vec::new();
+        for (number, (name, _)) in given.iter().enumerate() {
+            if !fields.iter().any(|field| field.name == *name) {
+                problems.push(format!("there is no field {}", shortened(name)));
+            } else if given[..number].iter().any(|(other, _)| other == name) {
+                problems.push(format!("{name} is given twice"));
+            }
+        }
+        let mut values = Map::new();
+        for field in &fields {
+            let text = given.iter().find(|(name, _)| *name == field.name).map_or("", |(_, text)| text.trim());
+            match (text, &field.default) {
+                ("", Some(default)) => {
+                    values.insert(field.name.clone(), default.clone());
+                }
+                ("", None) if field.is_required => problems.push(format!("{} is needed", field.name)),
+                ("", None) => {}
+                (text, _) => match field.value(text) {
+                    Ok(value) => {
+                        values.insert(field.name.clone(), value);
+                    }
+                    Err(why) => problems.push(format!("{}: {why}", field.name)),
+                },
+            }
+        }
+        if problems.is_empty() {
+            let values = Value::Object(values.clone());
+            ArgumentSchema::new(&self.0)
+                .and_then(|schema| schema.check(&values))
+                .unwrap_or_else(|why| problems.push(why));
+            if values.to_string().chars().count() > VALUES_CHARS {
+                problems.push(format!("it is longer than {VALUES_CHARS} characters"));
+            }
+        }
+        if problems.is_empty() { Ok(values) } else { Err(problems.join("; ")) }
+    }
+}
+
+impl FormField {
+    /// The field in one line, for whoever fills it in.
+    pub fn line(&self) -> String {
+        let Self { name, about, kind, is_required, default } = self;
+        let mut takes = match kind {
+            FieldKind::Text => "text".to_owned(),
+            FieldKind::Number => "number".to_owned(),
+            FieldKind::YesOrNo => "y or n".to_owned(),
+            FieldKind::Choice(choices) => format!("one of {}", named(choices)),
+            FieldKind::Choices(choices) => format!("some, with commas, of {}", named(choices)),
+        };
+        match default {
+            Some(default) => takes += &format!("; without it {}", said(default)),
+            None if *is_required => takes += "; needed",
+            None => {}
+        }
+        let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+        format!("{name} ({takes}){about}")
+    }
+
+    /// # Errors
+    /// Why a text is none of its values.
+    fn value(&self, text: &str) -> Result<Value, String> {
+        let choice = |choices: &[Choice], text: &str| {
+            let chosen = choices.iter().find(|choice| choice.value == text);
+            let chosen =
+                chosen.or_else(|| choices.iter().find(|choice| choice.title.as_deref() == Some(text)));
+            let chosen =
+                chosen.ok_or_else(|| format!("{} is none of {}", shortened(text), named(choices)))?;
+            Ok::<_, String>(Value::from(chosen.value.clone()))
+        };
+        match &self.kind {
+            FieldKind::Text => Ok(text.into()),
+            FieldKind::Number => {
+                let number: Option<Number> = text.parse().ok();
+                number.map(Value::Number).ok_or_else(|| format!("{} is no number", shortened(text)))
+            }
+            FieldKind::YesOrNo => match text.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "true" => Ok(true.into()),
+                "n" | "no" | "false" => Ok(false.into()),
+                _ => Err(format!("{} is neither y nor n", shortened(text))),
+            },
+            FieldKind::Choice(choices) => choice(choices, text),
+            FieldKind::Choices(choices) => text
+                .split(',')
+                .map(|one| choice(choices, one.trim()))
+                .collect::<Result<Vec<_>, _>>()
+                .map(Value::Array),
+        }
+    }
+}
+
+/// # Errors
+/// What it asks for cannot be typed.
+fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, String> {
+    let is_plain =
+        |text: &str| !text.is_empty() && text.chars().count() <= NAME_CHARS && one_line(text) == text;
+    if !is_plain(name) || name.contains('=') {
+        return Err("its name cannot be shown".to_owned());
+    }
+    let kind = match property["type"].as_str() {
+        Some("string") => choices(property)?.map_or(FieldKind::Text, FieldKind::Choice),
+        Some("number" | "integer") => FieldKind::Number,
+        Some("boolean") => FieldKind::YesOrNo,
+        Some("array") => FieldKind::Choices(choices(&property["items"])?.ok_or("it is a list of anything")?),
+        _ => return Err("it is neither text, number, yes or no, nor a choice".to_owned()),
+    };
+    if let FieldKind::Choice(choices) | FieldKind::Choices(choices) = &kind {
+        if choices.is_empty() || choices.len() > MOST_CHOICES {
+            return Err(format!("it has no choices, or more than {MOST_CHOICES}"));
+        }
+        if !choices.iter().all(|one| is_plain(&one.value) && one.title.as_deref().is_none_or(is_plain)) {
+            return Err("a choice cannot be shown".to_owned());
+        }
+    }
+    let texts = ["title", "description"].into_iter().filter_map(|key| property[key].as_str());
+    let about = one_line(&texts.collect::<Vec<_>>().join(" – ")).chars().take(SAID_CHARS).collect();
+    let default = property.get("default").filter(|default| !default.is_null()).cloned();
+    Ok(FormField { name: name.to_owned(), about, kind, is_required, default })
+}
+
+/// What may be chosen; none where anything may.
+///
+/// # Errors
+/// A choice is no text.
+fn choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("a choice is no text");
+    if let Some(titled) = property["oneOf"].as_array().or_else(|| property["anyOf"].as_array()) {
+        let choice = |one: &Value| {
+            Ok::<_, String>(Choice {
+                value: text(&one["const"])?,
+                title: one["title"].as_str().map(str::to_owned),
+            })
+        };
+        return titled.iter().map(choice).collect::<Result<_, _>>().map(Some);
+    }
+    let Some(values) = property["enum"].as_array() else { return Ok(None) };
+    let title = |number: usize| property["enumNames"][number].as_str().map(str::to_owned);
+    let choice = |(number, value)| Ok::<_, String>(Choice { value: text(value)?, title: title(number) });
+    values.iter().enumerate().map(choice).collect::<Result<_, _>>().map(Some)
+}
+
+fn named(choices: &[Choice]) -> String {
+    let named = choices.iter().map(|choice| match &choice.title {
+        Some(title) if *title != choice.value => format!("{} ({title})", choice.value),
+        _ => choice.value.clone(),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// A value as it is typed.
+fn said(value: &Value) -> String {
+    match value {
+        Value::String(text) => one_line(text).chars().take(NAME_CHARS).collect(),
+        Value::Bool(true) => "y".to_owned(),
+        Value::Bool(false) => "n".to_owned(),
+        Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    format!("{:?}", text.chars().take(NAME_CHARS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form() -> Form {
+        Form::new(json!({"type": "object", "required": ["name", "age"], "properties": {
+            "name": {"type": "string", "title": "Name", "description": "as on your card", "minLength": 2},
+            "age": {"type": "integer", "minimum": 0},
+            "news": {"type": "boolean", "default": false},
+            "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
+            "days": {"type": "array", "items": {"anyOf": [{"const": "mo", "title": "Monday"}, {"const": "tu"}]}},
+        }}))
+        .unwrap()
+    }
+
+    fn given(form: &Form, all: &[(&str, &str)]) -> Result<Value, String> {
+        let all: Vec<_> = all.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        form.values(&all).map(Value::Object)
+    }
+
+    #[test]
+    fn texts_become_the_values_of_their_fields() {
+        let form = form();
+        let lines: Vec<String> = form.fields().iter().map(FormField::line).collect();
+        assert_eq!(
+            lines,
+            [
+                "name (text; needed): Name – as on your card",
+                "age (number; needed)",
+                "news (y or n; without it n)",
+                "colour (one of r (Red), g (Green))",
+                "days (some, with commas, of mo (Monday), tu)",
+            ]
+        );
+        let all =
+            [("name", " Ann "), ("age", "30"), ("news", "Y"), ("colour", "Green"), ("days", "tu, Monday")];
+        let values = json!({"name": "Ann", "age": 30, "news": true, "colour": "g", "days": ["tu", "mo"]});
+        assert_eq!(given(&form, &all).unwrap(), values);
+        let least = [("name", "Ann"), ("age", "30"), ("colour", "")];
+        assert_eq!(given(&form, &least).unwrap(), json!({"name": "Ann", "age": 30, "news": false}));
+    }
+
+    #[test]
+    fn every_problem_is_named() {
+        let form = form();
+        let why =
+            given(&form, &[("age", "old"), ("colour", "blue"), ("x", "1"), ("age", "2"), ("news", "maybe")]);
+        assert_eq!(
+            why.unwrap_err(),
+            "there is no field \"x\"; age is given twice; name is needed; age: \"old\" is no number; news: \"maybe\" is \
+             neither y nor n; colour: \"blue\" is none of r (Red), g (Green)"
+        );
+        let why = given(&form, &[("name", "A"), ("age", "-1")]).unwrap_err();
+        assert!(why.contains("name") && why.contains("age"), "{why}");
+        assert!(given(&form, &[("name", &"x".repeat(VALUES_CHARS)), ("age", "1")]).is_err());
+    }
+
+    #[test]
+    fn what_nobody_could_type_is_no_form() {
+        let of = |property: Value| Form::new(json!({"type": "object", "properties": {"a": property}}));
+        for property in [
+            json!({"type": "object"}),
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "string", "enum": [1]}),
+            json!({"type": "string", "enum": []}),
+            json!({"type": "string", "enum": ["a\u{1b}[2J"]}),
+            json!({"type": ["string", "null"]}),
+            json!({"type": "string", "$ref": "file:///etc/passwd"}),
+        ] {
+            assert!(of(property.clone()).is_err(), "{property}");
+        }
+        let many: Map<String, Value> =
+            (0..=MOST_FIELDS).map(|n| (n.to_string(), json!({"type": "string"}))).collect();
+        assert!(Form::new(json!({"type": "object", "properties": many})).is_err());
+        assert!(Form::new(json!({"type": "object", "properties": {"a\nb": {"type": "string"}}})).is_err());
+        assert!(Form::new(json!({"type": "object"})).is_err());
+        assert!(Form::new(json!({"type": "object", "properties": {}})).is_ok());
+    }
+}

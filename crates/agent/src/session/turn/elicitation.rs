@@ -1,0 +1,129 @@
+//! What a server of tools asks of the person while a tool of it is called (spec: agent §5): a question like any other, which
+//! no rule answers, and no model hears of.
+
+use std::fmt;
+use std::pin::Pin;
+
+use loom::{TreeId, ViewName};
+use store::{CallId, Guard};
+use text::terminal::one_line;
+use tools::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
+use url::Url;
+
+use super::Turn;
+use super::calls::CallSite;
+use crate::call::Call;
+use crate::event::QuestionKind;
+use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
+use crate::runtime::Runtime;
+
+/// Characters of what a server says, and bytes of an address that it sends a person to.
+const MESSAGE_CHARS: usize = 2_000;
+const ADDRESS_BYTES: usize = 2_000;
+
+/// The person of a conversation, while a tool of a server is called in it.
+pub(super) struct PersonOfCall {
+    runtime: Runtime,
+    call: Call,
+    tree: TreeId,
+    view: ViewName,
+    id: CallId,
+    guard: Guard,
+    /// The tool, with its server.
+    tool: String,
+}
+
+impl Turn<'_> {
+    pub(super) fn person(&self, site: &CallSite<'_>, id: CallId, tool: &str) -> PersonOfCall {
+        PersonOfCall {
+            runtime: self.runtime.clone(),
+            call: site.call.clone(),
+            tree: site.tree,
+            view: site.view.clone(),
+            id,
+            guard: site.held.guard(),
+            tool: tool.to_owned(),
+        }
+    }
+}
+
+impl PersonOfCall {
+    /// The question, of which whoever reads it sees that a server asks.
+    ///
+    /// # Errors
+    /// Why nobody is asked.
+    fn question(&self, ServerQuestion { message, kind }: ServerQuestion) -> Result<Question, String> {
+        let message = message.trim();
+        if message.chars().count() > MESSAGE_CHARS {
+            return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
+        }
+        let mut about: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
+        let (asks, form) = match kind {
+            ServerQuestionKind::Form(schema) => {
+                let form = Form::new(schema)?;
+                about.extend(form.fields().iter().map(|field| format!("field {}", field.line())));
+                ("Answer it? It is told to that server", Some(form))
+            }
+            ServerQuestionKind::Visit(address) => {
+                about.push(format!("address at {}: {address}", host(&address)?));
+                ("Say y once you have been there, if you trust that address", None)
+            }
+        };
+        let text = [format!("the server of {} asks you. {asks}", self.tool)];
+        let text = text.into_iter().chain(about).collect::<Vec<_>>().join("\n");
+        Ok(Question {
+            kind: QuestionKind::Elicitation,
+            // What it says may be a secret that it was told.
+            text: self.runtime.masker.mask_entering(&text).text.into_owned(),
+            subject: format!("what the server of {} asked:", self.tool),
+            answers: vec![ANSWER.to_owned()],
+            form,
+        })
+    }
+
+    async fn reply(&self, question: ServerQuestion) -> PersonReply {
+        let question = match self.question(question) {
+            Ok(question) => question,
+            Err(why) => return PersonReply::Refused(why),
+        };
+        let place = Some((&self.view, self.id.answer.as_position()));
+        let asker =
+            QuestionContext { call: &self.call, tree: self.tree, guards: &[self.guard.clone()], place };
+        match self.runtime.ask(&asker, question).await {
+            Ok(Answer { decision: Decision::Approved, reason, .. }) => {
+                let values =
+                    reason.map_or_else(|| Ok(Default::default()), |values| serde_json::from_str(&values));
+                values.map_or_else(|error| PersonReply::Refused(error.to_string()), PersonReply::Accepted)
+            }
+            Ok(Answer { by: Some(_), .. }) => PersonReply::Declined,
+            Ok(_) => PersonReply::Cancelled,
+            Err(error) => PersonReply::Refused(error.to_string()),
+        }
+    }
+}
+
+impl AskPerson for PersonOfCall {
+    fn ask(&self, question: ServerQuestion) -> Pin<Box<dyn Future<Output = PersonReply> + Send + '_>> {
+        Box::pin(self.reply(question))
+    }
+}
+
+impl fmt::Debug for PersonOfCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PersonOfCall").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+/// The host of an address that a person is sent to.
+///
+/// # Errors
+/// It is none of the web, or hides where it leads.
+fn host(address: &str) -> Result<String, String> {
+    let url = Url::parse(address).map_err(|error| format!("its address is none: {error}"))?;
+    let hides = one_line(address) != address || !address.is_ascii() || address.len() > ADDRESS_BYTES;
+    let named = !url.username().is_empty() || url.password().is_some();
+    match url.host_str() {
+        Some(host) if url.scheme() == "https" && !hides && !named => Ok(host.to_owned()),
+        _ => Err("it sends people to https:// addresses alone, without a user, in ASCII".to_owned()),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a server of tools asks a person: a question of the session, which nobody else answers (docs/mcp.md).
+
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::headless::question;
+use crate::mcp::{accepted, called, result, script};
+use crate::subagents::{nodes_of, of, spawn, subagents};
+use crate::terminal::Terminal;
+use crate::tools::calls;
+use crate::trust::with_terminal;
+use crate::world::{World, text};
+
+const EVERYTHING: &str =
+    "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"effect:write\", \"effect:net\", \"effect:message\"]\n";
+
+fn world(arguments: &Value) -> World {
+    let lines = [json!({"tool_calls": [called("notes:ask", arguments)]}), json!({"text": "Done."})];
+    accepted(&lines, &["notes:ask"], EVERYTHING)
+}
+
+/// A conversation that waits for answers.
+fn waiting(world: &World) -> Child {
+    let project = text(&world.path("project"));
+    let mut chat = world.command(&["--workspace", &project, "chat", "-m", "Go.", "--wait", "60", "--json"]);
+    chat.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What the server was answered.
+fn answers(world: &World) -> Vec<Value> {
+    serde_json::from_str(&result(world, "notes:ask")).unwrap()
+}
+
+/// Until something stands at the terminal for the second time.
+fn again(terminal: &mut Terminal, text: &str) {
+    terminal.until(text, |terminal| terminal.contents().matches(text).count() == 2);
+}
+
+fn ended(chat: Child) {
+    let done = chat.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(said["text"], "Done.", "{said}");
+}
+
+#[test]
+fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
+    let world = world(&json!({}));
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    assert_eq!((&asked["kind"], &asked["answers"]), (&json!("elicitation"), &json!(["answer"])));
+    assert_eq!(asked["form"]["properties"]["name"]["minLength"], 2, "{asked}");
+    assert_eq!(
+        (asked["text"].as_str(), asked["about"].as_str()),
+        (
+            Some("the server of notes:ask asks you. Answer it? It is told to that server"),
+            Some(
+                "  Who are you?\n  Say it all.\nfield name (text; needed): Name\n\
+                 field news (y or n; without it n): letters to you\nfield colour (one of r (Red), g (Green))"
+            )
+        )
+    );
+    let id = asked["short_id"].as_str().unwrap();
+    let wrong = world.run(&["approve", id, "--field", "name=A", "--field", "colour=r"]);
+    assert!(wrong.err.contains("name must be at least 2 chars"), "{wrong:?}");
+    let wrong = world.run(&["approve", id, "--field", "size=1"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("there is no field \"size\"; name is needed"), "{wrong:?}");
+    assert!(world.run(&["approve", id]).err.contains("name is needed"));
+    world.ok(&["approve", id, "--field", "name=Ann = B", "--field", "colour=Green"]);
+    ended(chat);
+    let content = json!({"name": "Ann = B", "news": false, "colour": "g"});
+    assert_eq!(answers(&world), [json!({"action": "accept", "content": content})]);
+}
+
+#[test]
+fn a_no_declines_and_nobody_cancels() {
+    let unattended = world(&json!({}));
+    let project = text(&unattended.path("project"));
+    unattended.ok(&["--workspace", &project, "chat", "-m", "Go."]);
+    assert_eq!(answers(&unattended), [json!({"action": "cancel"})]);
+
+    let world = world(&json!({}));
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    world.ok(&["deny", asked["short_id"].as_str().unwrap(), "--reason", "none of its business"]);
+    ended(chat);
+    assert_eq!(answers(&world), [json!({"action": "decline"})], "why is the owner's own");
+}
+
+#[test]
+fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
+    let url = "https://pay.example.com/card?order=1";
+    let shown = world(&json!({"visit": url, "message": "Pay."}));
+    let mut chat = waiting(&shown);
+    let asked = question(&shown, &mut chat);
+    assert_eq!(asked["about"], format!("  Pay.\naddress at pay.example.com: {url}"));
+    shown.ok(&["approve", asked["short_id"].as_str().unwrap()]);
+    ended(chat);
+    assert_eq!(answers(&shown), [json!({"action": "accept"})]);
+    for address in [
+        "javascript:alert(1)",
+        "https://bank.example@evil.example/",
+        "http://evil.example/",
+        "https://\u{440}ay.example/",
+    ] {
+        let world = world(&json!({"visit": address}));
+        ended(waiting(&world));
+        let [refused] = &answers(&world)[..] else { panic!("one question") };
+        assert_eq!(refused["code"], -32602, "{address}: {refused}");
+    }
+}
+
+#[test]
+fn a_server_that_asks_on_and_on_is_told_to_stop() {
+    let world = world(&json!({"times": 12}));
+    let project = text(&world.path("project"));
+    world.ok(&["--workspace", &project, "chat", "-m", "Go."]);
+    let answers = answers(&world);
+    assert!(answers[..10].iter().all(|answer| answer["action"] == "cancel"), "{answers:?}");
+    assert!(
+        answers[10..].iter().all(|answer| answer["message"].to_string().contains("10 questions")),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn a_question_ends_with_the_call_that_it_stands_in() {
+    let world = world(&json!({}));
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    let late = world.run(&["approve", asked["short_id"].as_str().unwrap(), "--field", "name=Ann"]);
+    assert_eq!(late.code, Some(2), "{late:?}");
+    assert!(late.err.contains("it was denied"), "{late:?}");
+}
+
+#[test]
+fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
+    let world = world(&json!({}));
+    let project = text(&world.path("project"));
+    let command = world.command(&["--workspace", &project, "chat", "--color", "never"]);
+    let mut terminal = Terminal::start(with_terminal(&command));
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("[y/N, or n and why]");
+    terminal.types("y\r");
+    terminal.shows("name (text; needed): Name >");
+    terminal.types("A\r");
+    terminal.shows("news (y or n; without it n): letters to you >");
+    terminal.types("\r");
+    terminal.shows("colour (one of r (Red), g (Green)) >");
+    terminal.types("Red\r");
+    // Too short: it is asked again, and nothing is lost.
+    terminal.shows("name must be at least 2 chars");
+    terminal.types("y\r");
+    again(&mut terminal, "name (text; needed): Name >");
+    terminal.types("Ann\r");
+    again(&mut terminal, "news (y or n; without it n): letters to you >");
+    terminal.types("y\r");
+    again(&mut terminal, "colour (one of r (Red), g (Green)) >");
+    terminal.types("\r");
+    terminal.shows("Done.");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
+    assert_eq!(answers(&world), [json!({"action": "accept", "content": {"name": "Ann", "news": true}})]);
+}
+
+#[test]
+fn what_a_server_asks_in_a_subagent_is_asked_where_it_was_begun() {
+    let asks = of("poll", json!({"tool_calls": [called("notes:ask", &json!({}))]}));
+    let lines = [
+        calls(&json!([spawn("poll", &json!({}))])),
+        json!({"text": "Begun."}),
+        asks,
+        of("poll", json!({"text": "Asked."})),
+        json!({"text": "Good."}),
+    ];
+    let world = accepted(&[], &["notes:ask"], EVERYTHING);
+    script(&world, &lines);
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    assert!(
+        asked["text"].as_str().unwrap().starts_with("poll: the server of notes:ask asks you."),
+        "{asked}"
+    );
+    world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--field", "name=Ann"]);
+    let done = chat.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let all = subagents(&world);
+    let nodes = nodes_of(&world, all[0]["tree"].as_str().unwrap());
+    assert!(
+        nodes.iter().any(|node| node["author"] == "notes:ask" && node["text"].to_string().contains("Ann")),
+        "{nodes:?}"
+    );
+}
