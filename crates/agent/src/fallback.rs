@@ -15,29 +15,56 @@ use tokio::task::JoinError;
 /// A model of the list as it was found: its name, and why it cannot be asked, if it cannot.
 pub type FoundModel = (String, Result<Arc<dyn Model>, String>);
 
-/// The owner's list, looked up only when it is needed.
+/// A list of the owner's, looked up only when it is needed.
+#[derive(Clone)]
+pub struct ListedModels(Arc<dyn Fn() -> Vec<FoundModel> + Send + Sync>);
+
+/// The models that are asked instead.
 #[derive(Clone)]
 pub struct Fallbacks {
-    find: Arc<dyn Fn() -> Vec<FoundModel> + Send + Sync>,
+    list: ListedModels,
     /// Whether a remote model may take over from a local one.
     remote: bool,
 }
 
-impl Fallbacks {
-    /// The list; `remote` says that a remote model of it may take over from a local one.
-    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
-        Self { find: Arc::new(find), remote }
+impl ListedModels {
+    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
     }
 
     /// The models of the list, looked up on a thread that may wait: one of them may have to be started.
     pub(crate) async fn found(&self) -> Vec<FoundModel> {
-        let find = Arc::clone(&self.find);
+        let find = Arc::clone(&self.0);
         match tokio::task::spawn_blocking(move || find()).await.map_err(JoinError::try_into_panic) {
             Ok(found) => found,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // The process ends.
             Err(Err(_)) => Vec::new(),
         }
+    }
+}
+
+impl Default for ListedModels {
+    fn default() -> Self {
+        Self::new(Vec::new)
+    }
+}
+
+impl fmt::Debug for ListedModels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListedModels").finish_non_exhaustive()
+    }
+}
+
+impl Fallbacks {
+    /// The list; `remote` says that a remote model of it may take over from a local one.
+    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
+        Self { list: ListedModels::new(find), remote }
+    }
+
+    /// As of [`ListedModels::found`].
+    pub(crate) async fn found(&self) -> Vec<FoundModel> {
+        self.list.found().await
     }
 
     /// Whether one model may take over from another.

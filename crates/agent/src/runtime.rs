@@ -16,7 +16,7 @@ use text::mask::Masker;
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::fallback::Fallbacks;
+use crate::fallback::{Fallbacks, ListedModels};
 use crate::kept_files::FileRetention;
 use crate::lasting_rules::LastingRules;
 use crate::recent_requests::RecentRequests;
@@ -56,6 +56,8 @@ pub struct Runtime {
     pub spend: Arc<SpendLimiter>,
     /// Who is asked when a model does not answer.
     pub fallbacks: Fallbacks,
+    /// Models that an agent may give its subagents besides its own.
+    pub subagent_models: ListedModels,
     /// Rules that answers give for good.
     pub rules: LastingRules,
     pub recent_requests: Arc<RecentRequests>,
@@ -88,6 +90,7 @@ impl Runtime {
             noted: Arc::default(),
             spend: Arc::default(),
             fallbacks: Fallbacks::default(),
+            subagent_models: ListedModels::default(),
             rules: LastingRules::default(),
             recent_requests: Arc::default(),
         }

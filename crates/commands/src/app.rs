@@ -9,7 +9,7 @@ pub use naming::{NamedNode, nearest};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent::fallback::{Fallbacks, FoundModel};
+use agent::fallback::{Fallbacks, FoundModel, ListedModels};
 use agent::session::Sessions;
 use agent::{AgentError, Call, GenerationRequest, PreparedRequest, Runtime, on_disk};
 use loom::{Millis, NodeId, Op, TreeId, ViewName};
@@ -55,6 +55,11 @@ pub trait Models: Send + Sync {
     /// Whether a remote one of them may take over from a local model.
     fn fallback_remote(&self) -> bool {
         false
+    }
+
+    /// Models that an agent may give its subagents besides its own; as of [`Self::fallbacks`].
+    fn of_subagents(&self) -> Vec<FoundModel> {
+        Vec::new()
     }
 
     /// Names that are known without asking anybody: for completion.
@@ -104,6 +109,12 @@ pub struct App {
 pub fn fallbacks(models: &Arc<dyn Models>) -> Fallbacks {
     let (list, remote) = (Arc::clone(models), models.fallback_remote());
     Fallbacks::new(move || list.fallbacks(), remote)
+}
+
+/// The models that an agent may give its subagents, looked up when they are needed.
+pub fn subagent_models(models: &Arc<dyn Models>) -> ListedModels {
+    let list = Arc::clone(models);
+    ListedModels::new(move || list.of_subagents())
 }
 
 impl App {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use text::mask::Masker;
 use tools::NetworkRequest;
 use workspace::RootAccess;
 
@@ -198,6 +199,16 @@ impl ConfiguredServer {
         let env = self.env.keys().chain(self.secrets.keys());
         if let Some(home) = env.into_iter().find(|variable| ["HOME", "TMPDIR"].contains(&variable.as_str())) {
             return Err(format!("mcp.{name}.env.{home}: it is that of the sandbox"));
+        }
+        let masker = Masker::new(&[]).map_err(|error| error.to_string())?;
+        let says_secret = |(variable, value): &(&String, &String)| {
+            let line = format!("{variable}={value}");
+            masker.mask_entering(&line).text != line
+        };
+        if let Some((variable, _)) = self.env.iter().find(says_secret) {
+            return Err(format!(
+                "mcp.{name}.env.{variable}: a secret stands in keys.toml: `drawloom config set mcp.{name}.secrets.{variable} VALUE`"
+            ));
         }
         let is_walled = self.sandbox == ServerSandbox::On;
         let unwalled =

@@ -1,5 +1,7 @@
 //! `mcp add` and `mcp remove`: what changes the configuration.
 
+use std::path::PathBuf;
+
 use commands::CommandError;
 use commands::CommandOutcome;
 use commands::args::mcp::{McpAcceptArgs, McpAddArgs, McpCommand};
@@ -35,6 +37,9 @@ pub(crate) fn add(
         }
         (None, []) => return Err(CommandError::usage("no command is given", "write it behind `--`")),
     };
+    for root in roots {
+        require_folder(root)?;
+    }
     let mut settings = vec![first];
     for (key, values) in [("args", arguments), ("roots", roots), ("net", net)] {
         if !values.is_empty() {
@@ -64,6 +69,21 @@ pub(crate) fn add(
     add_section(&paths.home, &format!("mcp.{name}"), &settings)?;
     note(&format!("{name} was added; `drawloom mcp remove {name}` takes it out again"));
     Ok(McpCommand::Accept(McpAcceptArgs { name: name.clone(), tools: Vec::new(), yes: *yes }))
+}
+
+/// # Errors
+/// A root is no folder.
+fn require_folder(root: &str) -> Result<(), CommandError> {
+    let folder = root.strip_suffix(":rw").unwrap_or(root);
+    let path = match (folder.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => PathBuf::from(folder),
+    };
+    // One that is written in another way is refused by its entry.
+    if (folder.starts_with("~/") || path.is_absolute()) && !path.is_dir() {
+        return Err(CommandError::usage(format!("there is no folder {folder}"), "make it first"));
+    }
+    Ok(())
 }
 
 /// The program as the configuration has it: one that stands alone is read as a line of words.

@@ -150,7 +150,8 @@ pub(crate) fn that_end_so(config: &Config, name: &str) -> Vec<String> {
     let presets = config.presets.values().filter_map(|preset| preset.model.clone());
     let agents = config.agents.values().filter_map(|agent| agent.model.clone());
     let used =
-        config.model.default.iter().chain(&config.model.fallbacks).cloned().chain(presets).chain(agents);
+        config.model.default.iter().chain(&config.model.fallbacks).chain(&config.model.subagents).cloned();
+    let used = used.chain(presets).chain(agents);
     // Without the lists the error is still the right one.
     let servers = local_servers(config).unwrap_or_default().into_iter();
     let listed = servers.flat_map(|LocalServer { name, models }| {

@@ -289,6 +289,18 @@ impl ConfiguredModels {
     }
 }
 
+impl ConfiguredModels {
+    /// A model of a list of the owner's, where it is named in full.
+    fn in_full(&self, name: &str) -> FoundModel {
+        let by_name = name.contains('/') || name.contains(':') || embedded::known(name).is_some();
+        let found = match by_name {
+            true => self.find(Some(name)).map_err(|error| format!("{}: {}", error.message, error.hint)),
+            false => Err("write it in full, as PROVIDER/NAME".to_owned()),
+        };
+        (name.to_owned(), found)
+    }
+}
+
 impl Models for ConfiguredModels {
     fn about(&self, model: &ModelInfo) -> Option<String> {
         if model.dialect != DialectName::Embedded {
@@ -301,17 +313,11 @@ impl Models for ConfiguredModels {
     }
 
     fn fallbacks(&self) -> Vec<FoundModel> {
-        let found = |name: &String| {
-            let by_name = name.contains('/') || name.contains(':') || embedded::known(name).is_some();
-            if !by_name {
-                return (name.clone(), Err("write it in full, as PROVIDER/NAME".to_owned()));
-            }
-            (
-                name.clone(),
-                self.find(Some(name)).map_err(|error| format!("{}: {}", error.message, error.hint)),
-            )
-        };
-        self.config.model.fallbacks.iter().map(found).collect()
+        self.config.model.fallbacks.iter().map(|name| self.in_full(name)).collect()
+    }
+
+    fn of_subagents(&self) -> Vec<FoundModel> {
+        self.config.model.subagents.iter().map(|name| self.in_full(name)).collect()
     }
 
     fn fallback_remote(&self) -> bool {

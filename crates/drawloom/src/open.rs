@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent::session::Sessions;
 use agent::steering::Listener;
 use agent::{FileRetention, LastingRules, Runtime, SpendLimiter};
-use commands::app::{Models, Workspace, fallbacks};
+use commands::app::{Models, Workspace, fallbacks, subagent_models};
 use commands::maintenance::backups::newest;
 use commands::settings::{Settings, WebSettings};
 use commands::{App, CommandError, Servers};
@@ -222,6 +222,7 @@ pub(crate) fn open(
         waiting,
         kept_files,
         fallbacks: fallbacks(&models),
+        subagent_models: subagent_models(&models),
         rules: LastingRules::new(Arc::new(ConfigRules::new(paths.clone()))),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };

@@ -249,6 +249,8 @@ mod stopping_tools;
 mod stops;
 #[path = "cli/streams.rs"]
 mod streams;
+#[path = "cli/subagent_models.rs"]
+mod subagent_models;
 #[path = "cli/subagents.rs"]
 mod subagents;
 #[path = "cli/subagents_ended.rs"]

@@ -8,13 +8,15 @@ use futures_util::stream::{BoxStream, StreamExt as _, try_unfold};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 
+use text::bytes::size;
+
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of all events of one stream; one that says more is ended.
 const LONGEST_STREAM: usize = 64 << 20;
 
 fn too_long(what: &str, limit: usize) -> String {
-    format!("it said more than {} MiB in {what}, and was ended", limit >> 20)
+    format!("it said more than {} in {what}, and was ended", size(limit as u64))
 }
 
 /// What a message is called that is too long.

@@ -141,6 +141,9 @@ impl HttpSession {
                 to.to_string()
             });
             let to = to.unwrap_or_else(|| "another address".to_owned());
+            if to == self.0.address.url().as_str() {
+                return failed("it redirects to itself, again and again".to_owned());
+            }
             return failed(format!(
                 "it redirects to {}, where nothing is sent: if that is its address, write it into its entry",
                 shortened(&to)

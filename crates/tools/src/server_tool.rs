@@ -24,6 +24,9 @@ use crate::exec::report::SHOWN;
 use crate::exec::{ChangedFiles, recording, require_same_roots};
 use crate::tool::{CallScope, Tool, ToolOutput, bounded};
 
+/// Lines of an error behind its first one that a person reads while the turn goes on.
+const ERROR_LINES: usize = 8;
+
 /// What there is to know of such a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTool {
@@ -165,6 +168,10 @@ fn output(
     let text = mask(&text);
     let mut text = head_tail(&text, SHOWN, "result").text.into_owned();
     let mut brief: Vec<String> = notices.iter().map(|notice| mask(notice)).collect();
+    if status == ToolStatus::Error {
+        // The end of what it wrote to standard error stands behind the first line.
+        brief.extend(text.lines().skip(1).take(ERROR_LINES).map(str::to_owned));
+    }
     brief.extend(changed.brief().map(|line| mask(&line)));
     if let Some(changed) = changed.told_changes() {
         text += &format!("\n{}", mask(&changed));

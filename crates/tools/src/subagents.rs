@@ -26,6 +26,8 @@ pub struct SubagentTask {
     pub task: String,
     /// What to call it, in a word or two.
     pub label: Option<String>,
+    /// The model that works on it, PROVIDER/NAME; yours without it.
+    pub model: Option<String>,
     /// Names of your tools that it has; all of them without it.
     pub tools: Option<Vec<String>>,
     /// Most that it may cost, in dollars.

@@ -141,8 +141,13 @@ impl SubagentList {
         self.lock().len()
     }
 
-    pub(super) fn stop_all(&self) {
-        self.lock().iter().for_each(|running| running.stop.cancel());
+    /// The names of those that have not ended: each is stopped.
+    pub(super) fn stop_all(&self) -> Vec<String> {
+        let stopped = |running: &Arc<RunningSubagent>| {
+            running.stop.cancel();
+            running.name.clone()
+        };
+        self.lock().iter().map(stopped).collect()
     }
 
     /// Waits until all have ended.

@@ -29,7 +29,10 @@ pub(super) async fn run(task: Task, mut inputs: mpsc::Receiver<Input>) {
         inbox.take(input, log, runtime);
         // Behind the turn, which may be beginning one.
         if stops {
-            handle.subagents.stop_all();
+            let stopped = handle.subagents.stop_all();
+            if !stopped.is_empty() {
+                log.push(SessionEvent::notice(format!("stopped with it: {}", stopped.join(", "))));
+            }
         }
     };
     while !inbox.is_closing() {

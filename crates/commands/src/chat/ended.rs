@@ -137,6 +137,7 @@ impl Conversation {
             calls,
             changed,
             denied,
+            subagents: Vec::new(),
             answers: Vec::new(),
             streamed: self.streams && app.frontend.shows_answers(),
         })

@@ -480,7 +480,11 @@ impl Conversation {
             }
         }
         match waits_with {
-            Some(done) => self.take_first(app, asker, done).await,
+            Some(Ok(done)) => {
+                let done = self.with_subagents(app, asker, done).await;
+                self.take_first(app, asker, done).await
+            }
+            Some(failed) => self.take_first(app, asker, failed).await,
             None => Err(AgentError::Closed.into()),
         }
     }

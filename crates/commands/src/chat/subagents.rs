@@ -1,11 +1,18 @@
 //! Subagents of a conversation, as they are shown.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use agent::session::{SubagentEnd, SubagentStatus};
+use loom::path::{self, ViewOverrides};
+use loom::{Block, NodeId, RowError, ToolStatus, TreeReader, ViewName, render};
+use store::CallId;
 
 use super::Conversation;
 use crate::app::App;
 use crate::error::CommandError;
-use crate::results::subagents::{SubagentShown, SubagentsShown};
+use crate::file_changes::changed_by;
+use crate::results::chat::{Chatted, DeniedCall};
+use crate::results::subagents::{SubagentShown, SubagentWork, SubagentsShown};
 use crate::rights::Asker;
 
 impl Conversation {
@@ -25,6 +32,25 @@ impl Conversation {
         Ok(SubagentsShown { subagents: all.into_iter().map(shown).collect() })
     }
 
+    /// The result of a turn with what the subagents did that its calls began.
+    pub(super) async fn with_subagents(
+        &self,
+        app: &App,
+        asker: &Asker,
+        done: Chatted,
+    ) -> Result<Chatted, CommandError> {
+        let mut subagents = Vec::new();
+        for subagent in self.subagents_shown(app, asker).await?.subagents {
+            let tree = subagent.tree;
+            let (begun_by, calls, denied) = app.read(asker, tree, work_of).await?;
+            if done.calls.iter().any(|call| Some(call.id.answer) == begun_by) {
+                let changed = changed_by(app, asker, tree, calls).await?;
+                subagents.push(SubagentWork { subagent, changed, denied });
+            }
+        }
+        Ok(Chatted { subagents, ..done })
+    }
+
     /// Says that subagents are waited for, which the turn left at work.
     pub fn tell_subagents(&self, app: &App) {
         let running = self.turn.as_ref().map_or(0, |turn| turn.session.running_subagents());
@@ -40,4 +66,33 @@ fn shown(status: SubagentStatus) -> SubagentShown {
     let SubagentEnd { state, why, model_calls, tool_calls, tokens } = progress;
     let (session, cost) = (name, cost.dollars());
     SubagentShown { session, label, tree, state, why, model_calls, tool_calls, tokens, cost, unpriced_tokens }
+}
+
+/// The answer that began a subagent, its calls, and those of them that were refused, by its tree.
+fn work_of(rows: &dyn TreeReader) -> Result<(Option<NodeId>, BTreeSet<CallId>, Vec<DeniedCall>), RowError> {
+    let view = ViewName::default();
+    let end = render::tip(rows, &view)?;
+    let depth = path::position(rows, end)?.depth;
+    let overrides = ViewOverrides::read(rows, &view, end)?;
+    let limit = usize::try_from(depth).unwrap_or(usize::MAX);
+    let (mut calls, mut denied) = (BTreeMap::new(), Vec::new());
+    for passage in render::window(rows, &view, &overrides, Some(depth), limit)? {
+        let node = &passage.row.node;
+        let of_answer = node.content.iter().filter_map(|block| match block {
+            Block::ToolCall { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        let answer = node.position.original();
+        calls.extend((0..).zip(of_answer).map(|(number, call)| (call, CallId { answer, number })));
+        for block in node.content.iter() {
+            if let Block::ToolResult { call_id, status: ToolStatus::Denied, .. } = block
+                && let Some(id) = calls.get(call_id)
+            {
+                let (tool, why) = (node.author.id.clone(), node.said().into_owned());
+                denied.push(DeniedCall { id: *id, tool, node: node.id, why });
+            }
+        }
+    }
+    let begun_by = rows.tree()?.origin.and_then(|origin| origin.node);
+    Ok((begun_by, calls.into_values().collect(), denied))
 }

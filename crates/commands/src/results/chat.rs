@@ -8,6 +8,7 @@ use policy::Effect;
 use serde::{Serialize, Serializer};
 use store::CallId;
 
+use super::subagents::SubagentWork;
 use super::tree::{ToolCallShown, UsageShown};
 
 /// A call of a tool in a turn.
@@ -118,6 +119,9 @@ pub struct Chatted {
     pub changed: Vec<ChangedFile>,
     /// Calls of tools that were refused on the way.
     pub denied: Vec<DeniedCall>,
+    /// Subagents that these calls began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentWork>,
     /// All answers, this one first, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Chatted>,

@@ -4,6 +4,8 @@ use agent::session::SubagentState;
 use loom::TreeId;
 use serde::Serialize;
 
+use super::chat::{ChangedFile, DeniedCall};
+
 /// `/subagents`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SubagentsShown {
@@ -30,4 +32,15 @@ pub struct SubagentShown {
     pub cost: f64,
     /// Tokens whose price is not known.
     pub unpriced_tokens: u64,
+}
+
+/// What a subagent did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SubagentWork {
+    #[serde(flatten)]
+    pub subagent: SubagentShown,
+    /// Files that its calls changed.
+    pub changed: Vec<ChangedFile>,
+    /// Calls of tools that were refused.
+    pub denied: Vec<DeniedCall>,
 }

@@ -67,6 +67,8 @@ pub(crate) struct Model {
     pub(crate) fallbacks: Vec<String>,
     /// Whether a remote model of `fallbacks` may take over from a local one.
     pub(crate) fallback_remote: bool,
+    /// Models that an agent may give its subagents besides its own: PROVIDER/NAME.
+    pub(crate) subagents: Vec<String>,
     /// Remote models that `context replay` may send to what went to this machine or to another provider:
     /// PROVIDER/NAME.
     pub(crate) replay: Vec<String>,

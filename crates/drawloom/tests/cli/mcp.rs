@@ -304,7 +304,7 @@ fn m8_x20_a_server_is_added_tested_and_removed_by_commands_and_wrong_entries_are
     ]
     .concat();
     let added: Value = serde_json::from_str(&world.ok(&add)).unwrap();
-    assert_eq!(added["tool_count"], 9, "{added}");
+    assert_eq!(added["tool_count"], 10, "{added}");
     assert!(world.read("config.toml").contains("TOLD = \"x\""), "{}", world.read("config.toml"));
     let again = world.run(&add);
     assert!(again.code == Some(4) && again.out.contains("\"exists\""), "{again:?}");

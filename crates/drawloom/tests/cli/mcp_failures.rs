@@ -91,7 +91,7 @@ fn s15_a_tool_that_is_told_otherwise_is_switched_off_and_named_until_it_is_accep
     assert!(result(&world, "notes:fail").contains("the disk is full"), "the others work: {said}");
     // In later sessions, too, whatever the server says there.
     let shown = |key: &str| there(&world, &["mcp", "list"]).1["servers"][0][key].clone();
-    assert_eq!((shown("changed"), shown("tool_count")), (json!(["add"]), json!(8)));
+    assert_eq!((shown("changed"), shown("tool_count")), (json!(["add"]), json!(9)));
     turn(&world, &[add()]);
     let told = results(&world, "notes:add");
     assert!(told.last().unwrap().contains("there is no tool \"notes:add\""), "{told:?}");

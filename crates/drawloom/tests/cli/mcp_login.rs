@@ -34,6 +34,8 @@ struct Issued {
     lasts: u64,
     /// Further members of what the resource says of itself.
     resource: Option<Value>,
+    /// Whether the issuer says that it names itself with each answer.
+    names_itself: bool,
     /// Called when somebody is not let in.
     on_refused: Option<Box<dyn Fn() + Send>>,
 }
@@ -70,6 +72,7 @@ impl Issuer {
                 "token_endpoint": format!("{host}/token"),
                 "registration_endpoint": format!("{host}/register"),
                 "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": issued.names_itself,
             })),
             "/register" => {
                 assert!(asked.body["redirect_uris"][0].as_str().unwrap().starts_with("http://127.0.0.1:"));
@@ -256,7 +259,7 @@ fn m7_a_login_is_found_out_said_yes_to_and_forgotten() {
 fn a_login_is_renewed_before_it_ends_once_among_all_processes() {
     let issuer = Issuer::default();
     // Each access is about to end.
-    issuer.with(|issued| issued.lasts = 30);
+    issuer.with(|issued| issued.lasts = 1);
     let site = issuer.site();
     let world = at(&site.url());
     log_in(&world, &issuer);
@@ -364,6 +367,11 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
         &query,
         &format!("code=code-1&iss=https%3A%2F%2Fevil.example&state={}", field(&query, "state")),
     );
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    // Nor one that does not say who it is, where the issuer always does.
+    issuer.with(|issued| issued.names_itself = true);
+    let (mut child, _told, query) = begun(&world);
+    comes_back(&query, &format!("code=code-1&state={}", field(&query, "state")));
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert!(!world.home().join("oauth/site.json").exists());
     assert!(site.asked().iter().all(|asked| asked.path() != "/token"));

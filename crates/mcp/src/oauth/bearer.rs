@@ -12,7 +12,7 @@ use text::mask::{Masker, Secret};
 use super::issuer::{Issuers, shown};
 use super::saved::{Login, SavedLogin};
 
-/// Seconds before its end at which an access is renewed.
+/// Seconds before its end at which an access is renewed, at most: of one that is short-lived a tenth.
 const EARLY: u64 = 60;
 
 /// The login at one server, as the file has it whenever it is asked.
@@ -56,7 +56,7 @@ impl Bearer {
     /// It has ended.
     pub(crate) async fn access(self: &Arc<Self>) -> Result<Option<String>, LoginEnded> {
         let Some(login) = self.read()? else { return Ok(None) };
-        match login.ends.is_some_and(|ends| ends <= now() + EARLY) {
+        match login.renews.is_some_and(|renews| renews <= now()) {
             true => self.renewed(&login.access_token).await.map(Some),
             false => Ok(Some(login.access_token)),
         }
@@ -124,7 +124,7 @@ impl Bearer {
         let renewed = Login {
             access_token: granted.access,
             refresh_token: granted.refresh.or_else(|| login.refresh_token.clone()),
-            ends: granted.ends,
+            renews: granted.renews,
             ..login
         };
         self.saved.write(&renewed).map_err(LoginEnded)?;
@@ -171,7 +171,7 @@ pub(super) fn now() -> u64 {
 pub(super) struct Granted {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    pub(super) ends: Option<u64>,
+    pub(super) renews: Option<u64>,
 }
 
 impl Granted {
@@ -179,10 +179,12 @@ impl Granted {
     pub(super) fn of(told: &Value) -> Option<Self> {
         let text = |key: &str| told[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let is_bearer = text("token_type").is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-        let ends = told["expires_in"].as_u64().map(|seconds| now().saturating_add(seconds));
+        let renews = told["expires_in"]
+            .as_u64()
+            .map(|seconds| now().saturating_add(seconds - EARLY.min(seconds.div_ceil(10))));
         let is_sendable = |access: &String| HeaderValue::from_str(access).is_ok();
         let access = text("access_token").filter(|access| is_bearer && is_sendable(access))?;
-        Some(Self { access, refresh: text("refresh_token"), ends })
+        Some(Self { access, refresh: text("refresh_token"), renews })
     }
 }
 
@@ -190,4 +192,26 @@ impl Granted {
 pub(super) fn error_told(told: &Value) -> String {
     let words = [&told["error"], &told["error_description"]].into_iter().filter_map(Value::as_str);
     words.map(shown).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_access_is_renewed_a_minute_before_its_end_or_a_tenth_of_its_life() {
+        let renews = |seconds: u64| {
+            let now = now();
+            let granted = Granted::of(&json!({"access_token": "a", "expires_in": seconds})).unwrap();
+            granted.renews.unwrap() - now
+        };
+        for (seconds, expected) in [(3600, 3540), (600, 540), (60, 54), (10, 9), (1, 0), (0, 0)] {
+            let found = renews(seconds);
+            // The clock may have gone on between the two.
+            assert!(found == expected || found == expected + 1, "{seconds}: {found}");
+        }
+        assert_eq!(Granted::of(&json!({"access_token": "a"})).unwrap().renews, None);
+    }
 }

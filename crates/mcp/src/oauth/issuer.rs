@@ -32,6 +32,8 @@ pub(crate) struct Issuer {
     pub(crate) authorize: Url,
     pub(crate) token: Url,
     pub(crate) register: Option<Url>,
+    /// Whether it names itself with each answer.
+    pub(crate) names_itself: bool,
 }
 
 impl Issuers {
@@ -167,6 +169,7 @@ impl Issuers {
             authorize: endpoint("authorization_endpoint")?.ok_or_else(missing)?,
             token: endpoint("token_endpoint")?.ok_or_else(missing)?,
             register: endpoint("registration_endpoint")?,
+            names_itself: told["authorization_response_iss_parameter_supported"] == true,
         })
     }
 }

@@ -88,7 +88,9 @@ pub async fn login(
     let back_with =
         back_with.map_err(|_| format!("nobody came back within {} min", PATIENCE.as_secs() / 60))?;
     let back_with = back_with.map_err(|error| error.to_string())?;
-    if value(&back_with, "iss").is_some_and(|iss| iss != issuer.name) {
+    // One that says that it always names itself was not there where nobody is named (RFC 9207).
+    let iss = value(&back_with, "iss");
+    if iss.is_none() && issuer.names_itself || iss.is_some_and(|iss| iss != issuer.name) {
         return Err("another one than was asked answered: nobody is logged in".to_owned());
     }
     let Some(code) = value(&back_with, "code") else {
@@ -107,7 +109,10 @@ pub async fn login(
     let (status, told) = issuers.post(&issuer.token, FORM, form(&fields)).await?;
     let granted = Granted::of(&told).filter(|_| status.is_success());
     let Some(granted) = granted else {
-        return Err(format!("it was not let in (HTTP {}) {}", status.as_u16(), error_told(&told)));
+        // It may repeat what it was told.
+        let told =
+            [&*code, &*verifier].iter().fold(error_told(&told), |told, secret| told.replace(secret, "…"));
+        return Err(format!("it was not let in (HTTP {}) {told}", status.as_u16()));
     };
     let login = Login {
         resource: server.into(),
@@ -116,7 +121,7 @@ pub async fn login(
         client_secret,
         access_token: granted.access,
         refresh_token: granted.refresh,
-        ends: granted.ends,
+        renews: granted.renews,
     };
     let _lock = saved.lock().await?;
     saved.write(&login)

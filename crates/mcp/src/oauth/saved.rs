@@ -21,9 +21,9 @@ pub(crate) struct Login {
     pub(crate) access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
-    /// Second since 1970 at which the access ends, where that was told.
+    /// Second since 1970 from which the access is renewed, where it was told when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ends: Option<u64>,
+    pub(crate) renews: Option<u64>,
 }
 
 impl Login {

@@ -8,7 +8,7 @@ use loom::plan::NewTree;
 use loom::render::window;
 use loom::tree::{TreeOrigin, TreeOriginKind};
 use loom::{Mode, NodeId, Op, Purpose, Role, TreeId, TreeReader, Trust, ViewName, path, render};
-use model::{Cancel, Money};
+use model::{Cancel, Model, ModelPlace, Money, Params};
 use store::{AttachedWrites, NewSession, Principal, SessionId, SessionKind};
 use tokio::sync::Semaphore;
 use tools::{CallPlace, SubagentTask, Subagents};
@@ -17,6 +17,7 @@ use super::work::SubagentWork;
 use super::{Parent, RunningSubagent, SubagentEnd, SubagentRecord, SubagentState, SubagentTerms};
 use crate::error::AgentError;
 use crate::event::EventSink;
+use crate::fallback::FoundModel;
 use crate::runtime::Runtime;
 use crate::session::turn::{TurnConfig, UsedByTurn, tool_author};
 use crate::session::{Handle, SessionSettings};
@@ -70,7 +71,7 @@ impl Subagents for SubagentDesk {
 
 impl SubagentDesk {
     async fn begin(&self, asked: SubagentTask, place: &CallPlace) -> Result<String, String> {
-        let SubagentTask { task, label, tools, budget } = asked;
+        let SubagentTask { task, label, model, tools, budget } = asked;
         if task.trim().is_empty() {
             return Err("the task is empty".to_owned());
         }
@@ -81,6 +82,10 @@ impl SubagentDesk {
         let depth = self.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
         let own = self.config.tools.as_ref().ok_or("there are no tools here")?;
         let registry = Arc::new(own.of_subagent(tools.as_deref(), depth < bounds.depth)?);
+        let model = match model {
+            Some(name) => self.model(&name).await?,
+            None => Arc::clone(&self.config.model),
+        };
         let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| task.clone());
         let label = self.runtime.masker.mask_entering(&text::title::title(&label)).text.into_owned();
         let label: String = label.chars().take(LABEL).collect();
@@ -107,6 +112,8 @@ impl SubagentDesk {
             purpose: Purpose::Subagent,
             bootstrap: Arc::new(bootstrap),
             tools: Some(registry),
+            params: self.params(&model),
+            model: Arc::clone(&model),
             ..self.config.clone()
         };
         let (stop, cancel) = Cancel::new();
@@ -147,7 +154,40 @@ impl SubagentDesk {
             hands_back: self.hands_back,
         };
         tokio::spawn(work.run());
-        Ok(format!("{name} ({label}) has begun; what it comes to is told to you"))
+        let on = match model.info() {
+            info if info.full_name() == self.config.model.info().full_name() => String::new(),
+            info if info.place == ModelPlace::Remote => format!(" on {} (remote)", info.full_name()),
+            info => format!(" on {}", info.full_name()),
+        };
+        Ok(format!("{name} ({label}) has begun{on}; what it comes to is told to you"))
+    }
+
+    /// A model that the owner named for subagents, or the one of whoever begins it.
+    async fn model(&self, name: &str) -> Result<Arc<dyn Model>, String> {
+        let own = self.config.model.info().full_name();
+        if name == own {
+            return Ok(Arc::clone(&self.config.model));
+        }
+        let listed = self.runtime.subagent_models.found().await;
+        let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).chain([own.as_str()]).collect();
+        let refused = || {
+            let names = names.join(", ");
+            format!(
+                "no subagent may have the model {name:?}: {names} may, and what the owner lists in model.subagents"
+            )
+        };
+        let is_meant = |(listed, found): &&FoundModel| {
+            listed == name || found.as_ref().is_ok_and(|model| model.info().full_name() == name)
+        };
+        let (_, found) = listed.iter().find(is_meant).ok_or_else(refused)?;
+        found.clone().map_err(|why| format!("{name} cannot be asked: {why}"))
+    }
+
+    /// Parameters of a provider are for the model that its agent names.
+    fn params(&self, model: &Arc<dyn Model>) -> Params {
+        let is_own = model.info().full_name() == self.config.model.info().full_name();
+        let provider = if is_own { self.config.params.provider.clone() } else { Default::default() };
+        Params { provider, ..self.config.params.clone() }
     }
 
     /// Begins the session of one, with its tree.

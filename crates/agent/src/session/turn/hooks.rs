@@ -8,6 +8,7 @@ use loom::{
 };
 use serde_json::{Map, Value, json};
 use store::{AttachedWrites, CallId, Principal};
+use text::title::title;
 use tools::{CallPlace, HookEvent, NextPlace, ToolRegistry, WaitedTime};
 
 use super::calls::{CallSite, turn_of};
@@ -72,6 +73,7 @@ impl Turn<'_> {
         limits.continued += 1;
         let trust = trust.min(believed);
         let author = Author { kind: AuthorKind::Tool, id: format!("hook/{name}"), profile: None };
+        let notice = format!("the hook {name} goes on with the turn: {}", title(&text));
         let text = NewText {
             content: vec![Block::text(format!("[hook {name}]\n{text}"))],
             author: author.clone(),
@@ -82,7 +84,7 @@ impl Turn<'_> {
         let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
         let written = self.runtime.change_as((who, &author, trust), site.tree, site.view, op, with).await;
         self.named(site.held, written).await?;
-        self.log.push(SessionEvent::notice(format!("the hook {name} goes on with the turn")));
+        self.log.push(SessionEvent::notice(notice));
         Ok(Some(Continuation { trust, part_of }))
     }
 
