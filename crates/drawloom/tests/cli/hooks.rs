@@ -329,6 +329,8 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     let (_, trees) = world.json(&["tree", "list"]);
     world.ok(&["tree", "undo", trees["trees"][0]["short_id"].as_str().unwrap()]);
     assert_eq!(nodes(&world).len(), 0, "one step takes back the turn");
+    let told = world.run(&["--workspace", &project, "chat", "-m", "Again."]).err;
+    assert!(told.contains("the hook check goes on with the turn: The tests fail."), "{told}");
 }
 
 #[test]

@@ -49,6 +49,12 @@ fn a_server_that_hangs_floods_or_ends_gives_an_error_and_is_started_anew() {
         assert!(failed.starts_with(told), "{failed}");
         assert_eq!(results(&world, "notes:add"), ["2", "2"], "{said}");
         assert_eq!(failed.contains("the server is tired"), tool == "notes:die", "{failed}");
+        if tool == "notes:die" {
+            script(&world, &[json!({"tool_calls": [called(tool, &json!({}))]}), json!({"text": "Done."})]);
+            let project = text(&world.path("project"));
+            let told = world.run(&["--workspace", &project, "chat", "-m", "Go."]).err;
+            assert!(told.contains("the server is tired"), "{told}");
+        }
     }
 }
 

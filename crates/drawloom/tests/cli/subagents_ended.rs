@@ -145,6 +145,7 @@ fn none_outlives_the_stop_of_whoever_began_it() {
     terminal.shows("Both are at work.");
     made(&world);
     terminal.types("/stop\r");
+    terminal.shows("stopped with it: sub-");
     terminal.at_prompt();
     terminal.types("/subagents\r");
     terminal.shows("hangs");
