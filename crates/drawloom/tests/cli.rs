@@ -156,6 +156,8 @@ mod mcp_failures;
 mod mcp_http;
 #[path = "cli/mcp_login.rs"]
 mod mcp_login;
+#[path = "cli/mcp_serve.rs"]
+mod mcp_serve;
 #[path = "cli/mcp_server.rs"]
 mod mcp_server;
 #[path = "cli/mcp_site.rs"]
