@@ -65,8 +65,19 @@ struct LineTransport<R, W> {
     unanswered: HashMap<RequestId, OwnedSemaphorePermit>,
 }
 
-/// Why a line is no message, with the id that its answer has.
-type Refusal = (Option<RequestId>, ErrorData);
+/// Why a line is no message that is taken.
+struct Refusal {
+    /// Of the answer, where it can be read.
+    id: Option<RequestId>,
+    code: ErrorCode,
+    why: String,
+}
+
+impl Refusal {
+    fn invalid(id: Option<RequestId>, why: impl Into<String>) -> Self {
+        Self { id, code: ErrorCode::INVALID_REQUEST, why: why.into() }
+    }
+}
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTransport<R, W> {
     fn new(input: R, output: W) -> Self {
@@ -100,15 +111,15 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
             let line = std::mem::take(&mut self.line);
             if std::mem::take(&mut self.is_too_long) {
                 let why = format!("a message has at most {} MiB", LONGEST_REQUEST >> 20);
-                return Some(Err((None, ErrorData::invalid_request(why, None))));
+                return Some(Err(Refusal::invalid(None, why)));
             }
             return Some(Ok(line));
         }
     }
 
     /// Answers what is no message.
-    fn refuse(&self, (id, error): Refusal, permit: OwnedSemaphorePermit) {
-        // Where nobody can read it, the id is null.
+    fn refuse(&self, Refusal { id, code, why }: Refusal, permit: OwnedSemaphorePermit) {
+        let error = ErrorData::new(code, why, None);
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
         let (output, room) = (Arc::clone(&self.output), Arc::clone(&self.room));
         tokio::spawn(async move {
@@ -140,16 +151,17 @@ async fn write(
 
 /// A line as a message; none where it is a notification that is not known.
 fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
-    let value: Value = serde_json::from_slice(line)
-        .map_err(|error| (None, ErrorData::parse_error(format!("this is no JSON: {error}"), None)))?;
+    let value: Value = serde_json::from_slice(line).map_err(|error| Refusal {
+        id: None,
+        code: ErrorCode::PARSE_ERROR,
+        why: format!("this is no JSON: {error}"),
+    })?;
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
     let is_notification = value.get("id").is_none() && value.get("method").is_some_and(Value::is_string);
     match serde_json::from_value(value) {
         Ok(message) => Ok(Some(message)),
         Err(_) if is_notification => Ok(None),
-        Err(_) => {
-            Err((id, ErrorData::new(ErrorCode::INVALID_REQUEST, "this is no message of the protocol", None)))
-        }
+        Err(_) => Err(Refusal::invalid(id, "this is no message of the protocol")),
     }
 }
 
@@ -189,7 +201,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
                 Ok(None) => {}
                 Ok(Some(JsonRpcMessage::Request(request))) if self.unanswered.contains_key(&request.id) => {
                     let why = "a request of this id waits for its answer";
-                    self.refuse((Some(request.id), ErrorData::invalid_request(why, None)), permit);
+                    self.refuse(Refusal::invalid(Some(request.id), why), permit);
                 }
                 Ok(Some(message)) => {
                     match &message {

@@ -52,6 +52,9 @@ pub(crate) async fn serve(
     asker: &Asker,
     session: &SessionArg,
 ) -> Result<CommandOutcome, CommandError> {
+    if asker.principal != Principal::Owner {
+        return Err(CommandError::usage("its tools read as the owner does", "the owner runs it"));
+    }
     let tools = ReadingTools::new(app, asker, session).await?;
     let Some(ProtocolStreams { input, output }) = app.frontend.protocol_streams() else {
         return Err(CommandError::usage("no program is here to speak with", "run it from the command line"));

@@ -397,7 +397,7 @@ fn a_server_that_greets_whoever_comes_is_logged_in_at_as_its_issuer_takes_it_and
     // The name of the client and its secret, each as a form has it.
     let proof = Some("Basic Y2xpZW50LTE6cyUzQSUyRnRoZS1zZWNyZXQ=");
     issuer.with(|issued| {
-        (issued.lasts, issued.greets, issued.is_narrow, issued.proof) = (3600, true, true, proof)
+        (issued.lasts, issued.greets, issued.is_narrow, issued.proof) = (3600, true, true, proof);
     });
     let site = issuer.site();
     let world = at(&site.url());

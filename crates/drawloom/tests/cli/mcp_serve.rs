@@ -37,7 +37,7 @@ impl Server {
 
     fn greet(&mut self) -> Value {
         let greeting = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
-        let answer = self.ask("initialize", greeting);
+        let answer = self.ask("initialize", &greeting);
         self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string().as_bytes());
         answer["result"].clone()
     }
@@ -55,7 +55,7 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         self.send(
@@ -67,20 +67,20 @@ impl Server {
     }
 
     /// Calls a tool. Returns whether it failed, and what it said.
-    fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
-        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+    fn call(&mut self, tool: &str, arguments: &Value) -> (bool, String) {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         let said = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
         (result["isError"] == true, said.to_owned())
     }
 
-    fn read(&mut self, tool: &str, arguments: Value) -> String {
+    fn read(&mut self, tool: &str, arguments: &Value) -> String {
         let (failed, said) = self.call(tool, arguments);
         assert!(!failed, "{said}");
         said
     }
 
-    fn refused(&mut self, tool: &str, arguments: Value) -> String {
+    fn refused(&mut self, tool: &str, arguments: &Value) -> String {
         let (failed, said) = self.call(tool, arguments);
         assert!(failed, "{said}");
         said
@@ -119,7 +119,7 @@ fn a_program_is_offered_each_tool_of_the_registry_that_reads_what_is_kept_and_no
     assert_eq!(about["protocolVersion"], "2025-11-25");
     assert_eq!(about["serverInfo"]["name"], "drawloom");
     assert_eq!(about["capabilities"], json!({"tools": {}}), "it offers tools alone");
-    let listed = server.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let listed = server.ask("tools/list", &json!({}))["result"]["tools"].clone();
     let listed = listed.as_array().unwrap();
     let names: Vec<&str> = listed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, reading);
@@ -127,17 +127,17 @@ fn a_program_is_offered_each_tool_of_the_registry_that_reads_what_is_kept_and_no
         assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
     }
-    assert_eq!(server.ask("tools/list", json!({"cursor": "x"}))["error"]["code"], -32602);
+    assert_eq!(server.ask("tools/list", &json!({"cursor": "x"}))["error"]["code"], -32602);
     // Neither what changes something nor what stands for other tools.
     for tool in ["loom_edit", "loom_stash", "loom_continue", "tool_search", "call_tool", "read", "exec", ""] {
-        let refused = server.ask("tools/call", json!({"name": tool, "arguments": {}}));
+        let refused = server.ask("tools/call", &json!({"name": tool, "arguments": {}}));
         assert_eq!(refused["error"]["code"], -32602, "{tool}: {refused}");
         assert!(
             refused["error"]["message"].as_str().unwrap().contains("there are context_status, loom_list")
         );
     }
     for method in ["resources/list", "prompts/list", "completion/complete", "logging/setLevel", "no/such"] {
-        let refused = server.ask(method, json!({"level": "info", "ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}));
+        let refused = server.ask(method, &json!({"level": "info", "ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}));
         assert_eq!(refused["error"]["code"], -32601, "{method}: {refused}");
     }
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
@@ -150,25 +150,25 @@ fn a_program_reads_a_conversation_as_its_agent_does_and_changes_nothing() {
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
     let before = (world.ok(&["tree", "log", &tree]), world.ok(&["sessions", "list", "--all"]));
     let mut server = Server::greeted(&world, &[]);
-    let seen = server.read("loom_view", json!({}));
+    let seen = server.read("loom_view", &json!({}));
     assert!(
         seen.contains(&format!("[{other_answer} assistant, by model assistant]\nThe weft is blue.\n")),
         "{seen}"
     );
-    let seen = server.read("loom_view", json!({"node": answer}));
+    let seen = server.read("loom_view", &json!({"node": answer}));
     assert!(seen.contains("The thread is red.") && !seen.contains("blue"), "{seen}");
-    let drawn = server.read("loom_tree", json!({"node": other}));
+    let drawn = server.read("loom_tree", &json!({"node": other}));
     assert!(drawn.contains(&format!("\n  - {question} user")), "{drawn}");
-    assert!(server.read("recall", json!({"node": other})).contains("Which weft?"));
-    assert!(server.read("context_status", json!({})).contains("cost of the session"));
-    assert!(server.read("loom_list", json!({"what": "documents"})).contains("Rain"));
-    assert!(server.read("loom_view", json!({"tree": "Rain"})).contains("It rained."));
+    assert!(server.read("recall", &json!({"node": other})).contains("Which weft?"));
+    assert!(server.read("context_status", &json!({})).contains("cost of the session"));
+    assert!(server.read("loom_list", &json!({"what": "documents"})).contains("Rain"));
+    assert!(server.read("loom_view", &json!({"tree": "Rain"})).contains("It rained."));
     // All problems are told in one message.
-    let wrong = server.refused("loom_list", json!({"nod": 1, "from": "x"}));
+    let wrong = server.refused("loom_list", &json!({"nod": 1, "from": "x"}));
     for told in ["missing required what", "unknown nod", "from should be integer, not string"] {
         assert!(wrong.contains(told), "{told}: {wrong}");
     }
-    assert!(server.refused("loom_view", json!({"node": "nowhere"})).contains("no node nowhere"));
+    assert!(server.refused("loom_view", &json!({"node": "nowhere"})).contains("no node nowhere"));
 
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
     assert_eq!((world.ok(&["tree", "log", &tree]), world.ok(&["sessions", "list", "--all"])), before);
@@ -176,10 +176,10 @@ fn a_program_reads_a_conversation_as_its_agent_does_and_changes_nothing() {
     // What its owner does meanwhile is seen, and what they take away is not.
     let mut server = Server::greeted(&world, &[]);
     world.ok(&["tree", "prune", &tree, &answer]);
-    let closed = server.read("loom_view", json!({"node": answer}));
+    let closed = server.read("loom_view", &json!({"node": answer}));
     assert!(closed.contains("its owner pruned it") && !closed.contains("red"), "{closed}");
     world.ok(&["tree", "undo", &tree]);
-    assert!(server.read("loom_view", json!({"node": answer})).contains("The thread is red."));
+    assert!(server.read("loom_view", &json!({"node": answer})).contains("The thread is red."));
     server.end();
 }
 
@@ -193,14 +193,14 @@ fn a_program_reads_no_session_but_the_one_that_is_named_of_its_workspace() {
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
     let mut server = Server::start(&mut world.command(&["--workspace", &other, "mcp", "serve"]));
     server.greet();
-    let none = server.refused("loom_view", json!({}));
+    let none = server.refused("loom_view", &json!({}));
     assert!(none.contains("this workspace has no session main yet"), "{none}");
-    let closed = server.refused("loom_view", json!({"tree": theirs}));
+    let closed = server.refused("loom_view", &json!({"tree": theirs}));
     assert!(closed.contains("the tree of another conversation") && !closed.contains("red"), "{closed}");
-    assert!(server.read("loom_view", json!({"tree": "Rain"})).contains("It rained."));
+    assert!(server.read("loom_view", &json!({"tree": "Rain"})).contains("It rained."));
     // A session that begins later is read from then on.
     world.ok(&["--workspace", &other, "--model", "script:echo", "chat", "-m", "Warp?"]);
-    assert!(server.read("loom_view", json!({})).contains("Warp?"));
+    assert!(server.read("loom_view", &json!({})).contains("Warp?"));
     server.end();
 
     let project = text(&world.path("project"));
@@ -218,7 +218,7 @@ fn s11_a_secret_that_is_known_by_then_is_masked_for_a_program() {
     world.ok(&["tree", "new", "--title", "Note", "--text", &format!("The key is {secret}.")]);
     let read = |world: &World| {
         let mut server = Server::greeted(world, &[]);
-        let seen = server.read("loom_view", json!({"tree": "Note"}));
+        let seen = server.read("loom_view", &json!({"tree": "Note"}));
         server.end();
         seen
     };
@@ -234,7 +234,7 @@ fn a_rule_that_denies_a_tool_denies_it_to_a_program() {
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
     let read = |world: &World| {
         let mut server = Server::greeted(world, &[]);
-        let said = server.call("loom_view", json!({"tree": "Rain"}));
+        let said = server.call("loom_view", &json!({"tree": "Rain"}));
         server.end();
         said
     };
@@ -277,10 +277,10 @@ fn hostile_lines_are_answered_and_end_nothing() {
     ] {
         server.send(line);
     }
-    assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
+    assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
     for params in [json!({}), json!({"name": 7}), json!({"name": "loom_view", "arguments": [1]}), json!("x")]
     {
-        let answer = server.ask("tools/call", params.clone());
+        let answer = server.ask("tools/call", &params);
         assert!(
             answer["error"]["code"].is_i64() || answer["result"]["isError"] == true,
             "{params}: {answer}"
@@ -296,8 +296,8 @@ fn hostile_lines_are_answered_and_end_nothing() {
     server.send(br#"{"jsonrpc": "2.0", "id": 99, "result": {}}"#);
     server.send(b"nothing");
     assert_eq!(server.next()["error"]["code"], -32700);
-    assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
-    assert!(server.ask("tools/list", json!({}))["error"].is_object(), "not before it is greeted");
+    assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
+    assert!(server.ask("tools/list", &json!({}))["error"].is_object(), "not before it is greeted");
     assert_eq!(server.greet()["serverInfo"]["name"], "drawloom");
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
 }
