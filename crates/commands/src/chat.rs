@@ -21,6 +21,7 @@ mod regenerate;
 mod reload;
 mod sampling;
 mod say;
+pub(crate) mod served_tools;
 pub(crate) mod server_tools;
 mod session_settings;
 mod sessions;

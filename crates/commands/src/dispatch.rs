@@ -70,7 +70,7 @@ impl App {
             Command::Policy(PolicyCommand::Test(args)) => policies::test(self, &args),
             Command::Files(command) => file_changes::command(self, asker, command).await,
             Command::Tools(ToolsCommand::List(session)) => chat::list_tools(self, asker, session).await,
-            Command::Mcp(command) => mcp_servers::command(self, command).await,
+            Command::Mcp(command) => mcp_servers::command(self, asker, command).await,
             Command::Skills(command) => skills::command(self, asker, command).await,
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,

@@ -16,6 +16,7 @@ use loom::call_lines::call_lines;
 use serde_json::Value;
 use store::Principal;
 use text::terminal::explicit;
+use tokio::io::{AsyncRead, AsyncWrite};
 use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
@@ -33,6 +34,12 @@ impl fmt::Display for RequestTokens {
         let about = if self.is_counted { "" } else { "≈ " };
         write!(f, "{about}{} tokens", self.tokens)
     }
+}
+
+/// Streams that carry a protocol and nothing else.
+pub struct ProtocolStreams {
+    pub input: Box<dyn AsyncRead + Send + Unpin>,
+    pub output: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
 /// Whoever shows what a command does.
@@ -116,6 +123,10 @@ pub trait Frontend: Send + Sync {
         _timeout: Duration,
     ) -> Result<Option<Box<dyn Read + Send>>, FileError> {
         Ok(None)
+    }
+    /// Streams of a program that a protocol is spoken with; none where there is none.
+    fn protocol_streams(&self) -> Option<ProtocolStreams> {
+        None
     }
     /// Whether something was handed over at standard input and is not read.
     fn leaves_input(&self) -> bool {

@@ -7,12 +7,13 @@ use workspace::{ReadRules, RelativePath};
 
 use crate::app::{App, naming::nearest};
 use crate::args::mcp::{McpAcceptArgs, McpCommand};
-use crate::chat::server_tools;
+use crate::chat::{served_tools, server_tools};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::mcp::{
     ServerShown, ServerStatus, ServerTested, ServerToolShown, ServerToolState, ServersShown, WorkspaceServers,
 };
+use crate::rights::Asker;
 use crate::server_login;
 use crate::servers::{Servers, saved, saved_login};
 use crate::settings::ConfiguredServer;
@@ -27,7 +28,11 @@ const MOST_NAMES: usize = 50;
 ///
 /// # Errors
 /// There is no server of that name, it does not start, or nobody is there to accept its tools.
-pub(crate) async fn command(app: &App, command: McpCommand) -> Result<CommandOutcome, CommandError> {
+pub(crate) async fn command(
+    app: &App,
+    asker: &Asker,
+    command: McpCommand,
+) -> Result<CommandOutcome, CommandError> {
     match command {
         McpCommand::List => Ok(CommandOutcome::Servers(list(app))),
         McpCommand::Test(named) => {
@@ -37,6 +42,7 @@ pub(crate) async fn command(app: &App, command: McpCommand) -> Result<CommandOut
         }
         McpCommand::Accept(args) => accept(app, &args).await,
         McpCommand::Login(named) => server_login::login(app, &named.name).await,
+        McpCommand::Serve(session) => served_tools::serve(app, asker, &session).await,
         McpCommand::Logout(named) => server_login::logout(app, &named.name),
         McpCommand::Add(_) | McpCommand::Remove(_) => {
             Err(CommandError::usage("this changes the configuration", "run it from the command line"))

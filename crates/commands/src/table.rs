@@ -274,6 +274,7 @@ impl McpCommand {
             Self::Accept(_) => spec("mcp accept", Right::Admin),
             Self::Login(_) => spec("mcp login", Right::Admin),
             Self::Logout(_) => spec("mcp logout", Right::Admin),
+            Self::Serve(_) => spec("mcp serve", Right::Read),
         }
     }
 }

@@ -68,6 +68,12 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
     if let Command::Chat(chat) = &command {
         chat.check()?;
     }
+    if matches!(command, Command::Mcp(McpCommand::Serve(_))) && std::mem::take(&mut output.json) {
+        return Err(CommandError::usage(
+            "`mcp serve` speaks MCP on standard output: --json has no place there",
+            "leave it out",
+        ));
+    }
     let command = with_authors(command, output);
     let Global { home, workspace, model, model_file, verbose, .. } = cli.global;
     let model = match (model, model_file) {

@@ -160,6 +160,8 @@ mod mcp_http;
 mod mcp_login;
 #[path = "cli/mcp_published.rs"]
 mod mcp_published;
+#[path = "cli/mcp_serve.rs"]
+mod mcp_serve;
 #[path = "cli/mcp_server.rs"]
 mod mcp_server;
 #[path = "cli/mcp_site.rs"]

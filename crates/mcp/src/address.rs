@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use egress::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use egress::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use egress::{
     Client, ClientOptions, FetchError, Gate, HostPort, Purpose, Reach, Redirects, RequestBuilder, Response,
     Rule, SendError, StatusCode, Url,
 };
 use serde_json::Value;
 
+use crate::http_session::SESSION;
 use crate::oauth::{Bearer, LoginEnded, SavedLogin};
 
 /// How long it is waited for a connection.
@@ -129,8 +130,14 @@ impl ServerAddress {
     }
 
     /// Sends one message without a login.
-    pub(crate) async fn ask(&self, message: &Value) -> Result<Response, SendError> {
-        let request = self.http.post(self.url.clone()).headers(self.headers.clone());
+    pub(crate) async fn ask(
+        &self,
+        message: &Value,
+        session: Option<HeaderValue>,
+    ) -> Result<Response, SendError> {
+        let mut headers = self.headers.clone();
+        headers.extend(session.map(|session| (HeaderName::from_static(SESSION), session)));
+        let request = self.http.post(self.url.clone()).headers(headers);
         let request = request.header(CONTENT_TYPE, "application/json").header(ACCEPT, ACCEPTED);
         self.http.send(request.body(message.to_string())).await
     }

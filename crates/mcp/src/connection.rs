@@ -198,6 +198,11 @@ impl Connection {
         !self.service.is_transport_closed() && !self.life.has_ended()
     }
 
+    /// Whether a login is what it lacks.
+    pub(crate) fn wants_login(&self) -> bool {
+        self.life.wants_login()
+    }
+
     /// Name and version that the server gives itself.
     pub(crate) fn about(&self) -> String {
         let info = self.service.peer_info();

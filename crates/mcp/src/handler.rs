@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    ClientCapabilities, ClientResult, Implementation, InitializeRequestParams, ServerNotification,
-    ServerRequest,
+    ClientCapabilities, ClientResult, Implementation, InitializeRequestParams, ProtocolVersion,
+    ServerNotification, ServerRequest,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient, Service};
@@ -71,6 +71,9 @@ impl Service<RoleClient> for Handler {
         let capabilities: ClientCapabilities =
             serde_json::from_value(json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}))
                 .unwrap_or_default();
-        InitializeRequestParams::new(capabilities, Implementation::new("drawloom", env!("CARGO_PKG_VERSION")))
+        let client = Implementation::new("drawloom", env!("CARGO_PKG_VERSION"));
+        // The newest revision has no such greeting.
+        InitializeRequestParams::new(capabilities, client)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use egress::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use egress::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use egress::{RequestBuilder, Response, StatusCode};
 use futures_util::stream::BoxStream;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -21,12 +21,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::address::{ACCEPTED, ServerAddress};
 use crate::http_body::{bounded, events};
+use crate::oauth::parameter;
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of the body of a refusal that are read, and characters of it that are told.
 const REFUSAL: usize = 16 << 10;
 const TOLD: usize = 200;
-/// Time between two requests for the server's own events, at least: it doubles where they end again at once.
+/// Time between two requests for a stream of events, at least: it doubles where they end again at once.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// How long it is waited before a stream that fails is asked for again, at most.
@@ -53,12 +54,14 @@ struct State {
     is_expired: AtomicBool,
     /// Why the events that answer a request broke off, for who waits for what they would have brought.
     failure: Arc<Mutex<Option<String>>>,
-    streams: Mutex<Streams>,
+    /// The server's own events, and those that go on with a stream that ended before its answer.
+    own: Mutex<Streams>,
+    resumed: Mutex<Streams>,
     /// Whether the server wanted to know who asks, and a login may tell it.
     wants_login: AtomicBool,
 }
 
-/// Requests for the server's own events.
+/// Requests for streams of events of one kind.
 #[derive(Default)]
 struct Streams {
     last: Option<Instant>,
@@ -71,7 +74,8 @@ impl HttpSession {
             address: Arc::clone(address),
             is_expired: AtomicBool::default(),
             failure: Arc::default(),
-            streams: Mutex::default(),
+            own: Mutex::default(),
+            resumed: Mutex::default(),
             wants_login: AtomicBool::default(),
         }))
     }
@@ -149,6 +153,18 @@ impl HttpSession {
                 shortened(&to)
             ));
         }
+        let wanted = response.headers().get(WWW_AUTHENTICATE).and_then(|wanted| wanted.to_str().ok());
+        let scopes =
+            wanted.filter(|wanted| parameter(wanted, "error").as_deref() == Some("insufficient_scope"));
+        let scopes = scopes.and_then(|wanted| parameter(wanted, "scope"));
+        if let (StatusCode::FORBIDDEN, Some(scopes), Some(way_in)) = (status, scopes, self.0.address.way_in())
+        {
+            let scopes = shortened(&scopes);
+            return failed(format!(
+                "the login is too narrow for this (HTTP 403): write the scopes `{scopes}` into its entry, and then {way_in} \
+                 asks for them"
+            ));
+        }
         let is_json = has_type(&response, JSON_MIME_TYPE);
         let body = bounded(response, REFUSAL).await.unwrap_or_default();
         let said = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
@@ -220,10 +236,10 @@ impl HttpSession {
         Ok(StreamableHttpPostResponse::Json(message, named))
     }
 
-    /// Waits until the server's own events may be asked for again.
-    async fn pause(&self) {
+    /// Waits until a stream of events may be asked for again. What was waited meanwhile, as the server wants it to be, counts.
+    async fn pause(&self, streams: &Mutex<Streams>) {
         let until = {
-            let mut streams = self.0.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
             let last = streams.last.map(|last| now.saturating_duration_since(last));
             streams.pause = match last {
@@ -231,7 +247,7 @@ impl HttpSession {
                 Some(lasted) if lasted > LONGEST_RETRY => SHORTEST_PAUSE,
                 Some(_) => (streams.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
             };
-            let until = now + streams.pause;
+            let until = streams.last.map_or(now, |last| now.max(last + streams.pause));
             streams.last = Some(until);
             until
         };
@@ -240,7 +256,7 @@ impl HttpSession {
 }
 
 /// Header of a session, as names of headers are kept.
-const SESSION: &str = "mcp-session-id";
+pub(crate) const SESSION: &str = "mcp-session-id";
 
 /// One short line of what a stranger says.
 pub(crate) fn shortened(said: &str) -> String {
@@ -289,7 +305,7 @@ impl StreamableHttpClient for HttpSession {
         _: Option<String>,
         mut headers: HashMap<HeaderName, HeaderValue>,
     ) -> Answer<BoxStream<'static, Result<Sse, SseError>>> {
-        self.pause().await;
+        self.pause(if last_event.is_some() { &self.0.resumed } else { &self.0.own }).await;
         if self.is_expired() {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
@@ -325,20 +341,28 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn events_that_end_at_once_are_asked_for_ever_more_slowly_whatever_their_server_wants() {
+    async fn streams_that_end_at_once_are_asked_for_ever_more_slowly_whatever_their_server_wants() {
         let url = Url::parse("http://localhost/mcp").unwrap();
         let address = ServerAddress::new(&Gate::default(), url, HeaderMap::new()).unwrap();
         let session = HttpSession::of(&Arc::new(address));
         let mut waited = Vec::new();
         for _ in 0..6 {
             let before = Instant::now();
-            session.pause().await;
+            session.pause(&session.0.resumed).await;
             waited.push(before.elapsed().as_secs());
         }
         assert_eq!(waited, [0, 1, 2, 4, 8, 8]);
+        let waits = async || {
+            let before = Instant::now();
+            session.pause(&session.0.resumed).await;
+            before.elapsed()
+        };
         tokio::time::advance(LONGEST_RETRY * 2).await;
+        assert_eq!(waits().await, Duration::ZERO, "those before lasted");
+        tokio::time::advance(SHORTEST_PAUSE / 2).await;
+        assert_eq!(waits().await, SHORTEST_PAUSE * 3 / 2, "what was waited meanwhile counts");
         let before = Instant::now();
-        session.pause().await;
-        assert_eq!(before.elapsed(), SHORTEST_PAUSE, "those before lasted");
+        session.pause(&session.0.own).await;
+        assert_eq!(before.elapsed(), Duration::ZERO, "each kind by itself");
     }
 }

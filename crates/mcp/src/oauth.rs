@@ -3,10 +3,12 @@
 //! (spec: security §15).
 
 mod bearer;
+mod client;
 mod issuer;
 mod login;
 mod saved;
 
 pub(crate) use bearer::{Bearer, LoginEnded};
+pub(crate) use issuer::parameter;
 pub use login::{LoginRequest, login};
 pub use saved::SavedLogin;

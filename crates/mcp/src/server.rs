@@ -252,7 +252,10 @@ impl Server {
         }
         let opening = async {
             let connection = Connection::open(&self.place, self.roots.clone(), self.within).await?;
-            let offer = connection.offer(self.within).await?;
+            // Some greet whoever comes, and want to know who asks for their tools.
+            let offer = connection.offer(self.within).await;
+            let offer = offer
+                .map_err(|why| NoAnswer { wants_login: connection.wants_login(), ..NoAnswer::from(why) })?;
             Ok::<_, NoAnswer>((connection, offer))
         };
         let opened = tokio::select! {

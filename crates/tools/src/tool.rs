@@ -426,6 +426,11 @@ impl Tool {
         reads && self.steering.as_ref().is_none_or(|steering| (steering.only_looks)(scope, arguments))
     }
 
+    /// Whether it reads and does nothing else, whatever it is called with.
+    pub fn is_read_only(&self) -> bool {
+        self.effects == [Effect::Read] && !self.steers_commands()
+    }
+
     /// Whether a call may change files of the workspace.
     pub(crate) fn changes_files(&self, scope: &ToolScope, arguments: &Value) -> bool {
         let has_files = self.runs_commands() || !(self.paths)(scope, arguments).is_empty();

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use super::chat::SessionArg;
+
 /// `mcp`.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
@@ -30,6 +32,10 @@ pub enum McpCommand {
     /// Forget the login at a server.
     #[command(after_help = "Example: drawloom mcp logout issues")]
     Logout(McpServerArg),
+    /// Be a server, for a program that speaks MCP over standard input and output: it may look at a conversation and at
+    /// documents, and changes nothing.
+    #[command(after_help = "Example: drawloom mcp serve --workspace ~/tale")]
+    Serve(SessionArg),
 }
 
 /// A server.

@@ -203,7 +203,7 @@ pub(crate) async fn session_trees(
 }
 
 /// The session of this name; an archived one, if that is asked for.
-async fn session_named(
+pub(super) async fn session_named(
     app: &App,
     asker: &Asker,
     name: &str,

@@ -240,6 +240,12 @@ fn further(
     Ok(further)
 }
 
+/// Tools that read what the store keeps, and do nothing else, as a program has them that only looks.
+pub(super) fn of_reader(app: &App) -> Vec<Tool> {
+    let all = conversation_tools::tools(&app.runtime).into_iter().chain(loom_tools::of_reader(app));
+    all.filter(Tool::is_read_only).collect()
+}
+
 /// That a section of the configuration cannot be read, for a reason that begins with its key.
 fn wrong_section(section: &str, why: String) -> CommandError {
     let key = why.split([' ', ':']).next().unwrap_or_default();
@@ -372,7 +378,7 @@ fn hooks(app: &App) -> Result<Vec<Hook>, CommandError> {
 }
 
 /// The rules that hold for an agent: those that were read when the process began, and those that stand now.
-fn session_policy(app: &App, agent: &str) -> Result<SessionPolicy, CommandError> {
+pub(super) fn session_policy(app: &App, agent: &str) -> Result<SessionPolicy, CommandError> {
     let began = profile::policy(&app.settings, agent)?;
     let agent = agent.to_owned();
     Ok(match app.runtime.rules.file() {

@@ -42,6 +42,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("mcp accept N", Admin),
         ("mcp login N", Admin),
         ("mcp logout N", Admin),
+        ("mcp serve", Read),
         ("skills list", Read),
         ("skills check", Read),
         ("skills show N", Read),

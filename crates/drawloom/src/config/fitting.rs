@@ -93,7 +93,9 @@ fn check_tool(name: &str, key: &str, value: &Value) -> Result<(), String> {
 fn check_server(name: &str, key: &[String], value: &Value) -> Result<(), String> {
     let mut keys = toml::Table::new();
     let value = match key {
-        [key, inner] if key == "headers" => toml::Table::from_iter([(inner.clone(), value.clone())]).into(),
+        [key, inner] if key == "headers" || key == "env" => {
+            toml::Table::from_iter([(inner.clone(), value.clone())]).into()
+        }
         [_] => value.clone(),
         _ => return Ok(()),
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
 use agent::questions::{ALWAYS, DEADLINE, Decision, QuestionId, SESSION, STOPPED, parts};
-use commands::frontend::{EditorError, Frontend, GivenAnswer, RequestTokens, TypedAnswer};
+use commands::frontend::{EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer};
 use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
@@ -181,6 +181,10 @@ impl Frontend for Terminal {
         }
         let input = FileArgument::standard_input(guard, timeout)?;
         Ok(Some(Box::new(self.input_wait.watch(ToldInput::along(input, timeout, self.quiet)))))
+    }
+
+    fn protocol_streams(&self) -> Option<ProtocolStreams> {
+        Some(ProtocolStreams { input: Box::new(tokio::io::stdin()), output: Box::new(tokio::io::stdout()) })
     }
 
     fn leaves_input(&self) -> bool {

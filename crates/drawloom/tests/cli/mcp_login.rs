@@ -32,6 +32,12 @@ struct Issued {
     challenge: String,
     /// Seconds that an access lasts.
     lasts: u64,
+    /// Whether whoever comes is greeted.
+    greets: bool,
+    /// Whether the tool `plain` wants more scopes.
+    is_narrow: bool,
+    /// Header by which the client proves to be it.
+    proof: Option<&'static str>,
     /// Further members of what the resource says of itself.
     resource: Option<Value>,
     /// Whether the issuer says that it names itself with each answer.
@@ -80,7 +86,9 @@ impl Issuer {
             }
             "/token" => {
                 assert_eq!(asked.field("resource").as_deref(), Some(&*format!("{host}/mcp")));
-                assert_eq!(asked.field("client_id").as_deref(), Some("client-1"));
+                assert_eq!(asked.header("authorization"), issued.proof);
+                let client = asked.field("client_id");
+                assert_eq!(client.as_deref(), issued.proof.is_none().then_some("client-1"));
                 let is_right = match asked.field("grant_type").as_deref() {
                     Some("authorization_code") => {
                         let verifier = asked.field("code_verifier").unwrap();
@@ -114,6 +122,19 @@ impl Issuer {
             "/mcp" => {
                 let header = asked.header("authorization").unwrap_or_default();
                 let access = header.strip_prefix("Bearer ").unwrap_or_default();
+                if issued.greets
+                    && matches!(
+                        asked.body["method"].as_str(),
+                        Some("initialize" | "notifications/initialized")
+                    )
+                {
+                    return None;
+                }
+                if issued.is_narrow && issued.access.contains(access) && asked.tool() == "plain" {
+                    let wanted =
+                        "www-authenticate: Bearer error=\"insufficient_scope\", scope=\"notes admin\"\r\n";
+                    return Some(whole("403 Forbidden", "text/plain", wanted, ""));
+                }
                 if !issued.access.contains(access) {
                     if let Some(act) = issued.on_refused.take() {
                         act();
@@ -375,4 +396,39 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert!(!world.home().join("oauth/site.json").exists());
     assert!(site.asked().iter().all(|asked| asked.path() != "/token"));
+}
+
+#[test]
+fn a_server_that_greets_whoever_comes_is_logged_in_at_as_its_issuer_takes_it_and_says_which_scopes_it_wants()
+{
+    let issuer = Issuer::default();
+    // The name of the client and its secret, each as a form has it.
+    let proof = Some("Basic Y2xpZW50LTE6cyUzQSUyRnRoZS1zZWNyZXQ=");
+    issuer.with(|issued| {
+        (issued.lasts, issued.greets, issued.is_narrow, issued.proof) = (3600, true, true, proof);
+    });
+    let site = issuer.site();
+    let world = at(&site.url());
+    world.ok(&["config", "set", "mcp.site.client_id", "client-1"]);
+    world.ok(&["config", "set", "mcp.site.secrets.CLIENT_SECRET", "s:/the-secret"]);
+    let (code, refused) = there(&world, &["mcp", "accept", "site", "--yes"]);
+    assert!(
+        code == Some(5) && refused.to_string().contains("`drawloom mcp login site` tells it"),
+        "{refused}"
+    );
+    log_in(&world, &issuer);
+    assert_eq!(there(&world, &["mcp", "accept", "site", "--yes"]).0, Some(0));
+    let said = told(&world, &["plain", "echo"]);
+    assert!(
+        said[0].contains(
+            "write the scopes `notes admin` into its entry, and then `drawloom mcp login site` asks for them"
+        ),
+        "{said:?}"
+    );
+    assert!(said[1].contains("⟦secret:mcp.site.login⟧"), "the rest of the login is good: {said:?}");
+    world.ok(&["config", "set", "mcp.site.scopes", "[\"notes\", \"admin\"]"]);
+    let (mut child, _told, query) = begun(&world);
+    assert_eq!(field(&query, "scope"), "notes admin");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

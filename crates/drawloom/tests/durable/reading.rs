@@ -25,6 +25,7 @@ const READING: &[&str] = &[
     "files diff",
     "tools list",
     "mcp list",
+    "mcp serve",
     "skills list",
     "skills check",
     "tree list",

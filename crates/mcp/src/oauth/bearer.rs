@@ -104,15 +104,10 @@ impl Bearer {
             removed.map_or_else(LoginEnded, |_| self.ended(why))
         };
         let Some(refresh) = &login.refresh_token else { return Err(dropped("the login has ended")) };
-        let mut fields = vec![
-            ("grant_type", "refresh_token"),
-            ("refresh_token", refresh),
-            ("client_id", &login.client_id),
-            ("resource", self.url.as_str()),
-        ];
-        fields.extend(login.client_secret.as_deref().map(|secret| ("client_secret", secret)));
+        let fields =
+            [("grant_type", "refresh_token"), ("refresh_token", refresh), ("resource", self.url.as_str())];
         let place = Url::parse(&login.token_endpoint).map_err(|_| self.ended("the login is damaged"))?;
-        let answered = self.issuers.post(&place, FORM, form(&fields)).await;
+        let answered = self.issuers.token(&place, &login.client, &fields).await;
         let (status, told) =
             answered.map_err(|why| LoginEnded(format!("the login could not be renewed: {why}")))?;
         if matches!(status.as_u16(), 400 | 401 | 403) {
@@ -152,15 +147,6 @@ impl Bearer {
             }
         })
     }
-}
-
-/// Kind of a form.
-pub(super) const FORM: &str = "application/x-www-form-urlencoded";
-
-pub(super) fn form(fields: &[(&str, &str)]) -> String {
-    let Ok(mut url) = Url::parse("http://localhost/") else { return String::new() };
-    url.query_pairs_mut().extend_pairs(fields);
-    url.query().unwrap_or_default().to_owned()
 }
 
 pub(super) fn now() -> u64 {

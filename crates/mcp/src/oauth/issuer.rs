@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use egress::header::{ACCEPT, CONTENT_TYPE};
+use egress::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use egress::{
     Client, ClientOptions, FetchError, Gate, HostPort, Purpose, Reach, Redirects, Refusal, RequestBuilder,
     Rule, StatusCode, Url,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use text::terminal::one_line;
 use tokio::time::timeout;
 
+use super::client::{ClientProof, FORM, RegisteredClient};
 use crate::http_body::bounded;
 
 /// How long one answer may take, and how much it may say.
@@ -34,6 +35,10 @@ pub(crate) struct Issuer {
     pub(crate) register: Option<Url>,
     /// Whether it names itself with each answer.
     pub(crate) names_itself: bool,
+    /// How clients with a secret prove to be it.
+    pub(crate) proof: ClientProof,
+    /// Whether it takes clients without one.
+    pub(crate) takes_public: bool,
 }
 
 impl Issuers {
@@ -74,14 +79,26 @@ impl Issuers {
     }
 
     /// Sends something, and what is answered.
-    pub(crate) async fn post(
+    pub(crate) async fn post(&self, url: &Url, asked: &Value) -> Result<(StatusCode, Value), String> {
+        self.require_safe(url)?;
+        let request = self.http.post(url.clone()).header(CONTENT_TYPE, "application/json");
+        self.ask(request.body(asked.to_string())).await
+    }
+
+    /// Asks for an access, as a client.
+    pub(crate) async fn token(
         &self,
         url: &Url,
-        kind: &str,
-        body: String,
+        client: &RegisteredClient,
+        fields: &[(&str, &str)],
     ) -> Result<(StatusCode, Value), String> {
         self.require_safe(url)?;
-        self.ask(self.http.post(url.clone()).header(CONTENT_TYPE, kind).body(body)).await
+        let (form, proof) = client.asks(fields);
+        let mut request = self.http.post(url.clone()).header(CONTENT_TYPE, FORM).body(form);
+        if let Some(proof) = proof {
+            request = request.header(AUTHORIZATION, proof);
+        }
+        self.ask(request).await
     }
 
     /// Refuses what would send a secret unencrypted over the public network.
@@ -136,8 +153,10 @@ impl Issuers {
 
     /// The issuer as it describes itself.
     async fn described(&self, issuer: &Url) -> Result<Issuer, String> {
-        let mut places = well_known(issuer, "oauth-authorization-server");
-        places.extend(well_known(issuer, "openid-configuration"));
+        // Of an issuer with a path what stands without it is another one's.
+        let of = |what| well_known(issuer, what).into_iter().next();
+        let mut places: Vec<Url> =
+            ["oauth-authorization-server", "openid-configuration"].into_iter().filter_map(of).collect();
         let mut below = issuer.clone();
         below.set_path(&format!("{}/.well-known/openid-configuration", issuer.path().trim_end_matches('/')));
         places.push(below);
@@ -170,6 +189,10 @@ impl Issuers {
             token: endpoint("token_endpoint")?.ok_or_else(missing)?,
             register: endpoint("registration_endpoint")?,
             names_itself: told["authorization_response_iss_parameter_supported"] == true,
+            proof: ClientProof::of(told),
+            takes_public: told["token_endpoint_auth_methods_supported"]
+                .as_array()
+                .is_none_or(|taken| taken.contains(&json!(ClientProof::None))),
         })
     }
 }
@@ -205,7 +228,7 @@ pub(crate) fn shown(said: &str) -> String {
 }
 
 /// A parameter of a challenge (RFC 9110, section 11.6.1).
-fn parameter(challenge: &str, name: &str) -> Option<String> {
+pub(crate) fn parameter(challenge: &str, name: &str) -> Option<String> {
     let lower = challenge.to_ascii_lowercase();
     let begin = lower.match_indices(&format!("{name}=")).find(|(at, _)| {
         let before = lower[..*at].chars().next_back();
@@ -221,8 +244,6 @@ fn parameter(challenge: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn url(url: &str) -> Url {

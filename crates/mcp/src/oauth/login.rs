@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
-use egress::header::WWW_AUTHENTICATE;
+use egress::header::{HeaderValue, WWW_AUTHENTICATE};
 use egress::{FetchError, Gate, HostPort, StatusCode, Url, Visited};
 use loom::Digest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::bearer::{FORM, Granted, error_told, form};
+use super::bearer::{Granted, error_told};
+use super::client::{ClientProof, RegisteredClient};
 use super::issuer::{Issuer, Issuers, shown};
 use super::saved::{Login, SavedLogin};
 use crate::address::ServerAddress;
+use crate::http_session::SESSION;
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -60,8 +62,8 @@ pub async fn login(
     let visited =
         visited.map_err(|error| format!("nothing can be heard at port {port} of this machine: {error}"))?;
     let back = visited.address(PATH);
-    let (client_id, client_secret) = match client {
-        Some(client) => client,
+    let client = match client {
+        Some((id, secret)) => RegisteredClient { id, secret, proof: issuer.proof },
         None => registered(&issuers, &issuer, &back).await?,
     };
     let (verifier, state) = (random()?, random()?);
@@ -70,7 +72,7 @@ pub async fn login(
     let mut open = issuer.authorize.clone();
     open.query_pairs_mut()
         .append_pair("response_type", "code")
-        .append_pair("client_id", &client_id)
+        .append_pair("client_id", &client.id)
         .append_pair("redirect_uri", &back)
         .append_pair("state", &state)
         .append_pair("code_challenge", &challenge)
@@ -97,16 +99,14 @@ pub async fn login(
         let why = value(&back_with, "error").unwrap_or_else(|| "it gave no code".to_owned());
         return Err(format!("it was not let in: {}", shown(&why)));
     };
-    let mut fields = vec![
+    let fields = [
         ("grant_type", "authorization_code"),
         ("code", &*code),
         ("redirect_uri", &*back),
-        ("client_id", &*client_id),
         ("code_verifier", &*verifier),
         ("resource", server.as_str()),
     ];
-    fields.extend(client_secret.as_deref().map(|secret| ("client_secret", secret)));
-    let (status, told) = issuers.post(&issuer.token, FORM, form(&fields)).await?;
+    let (status, told) = issuers.token(&issuer.token, &client, &fields).await?;
     let granted = Granted::of(&told).filter(|_| status.is_success());
     let Some(granted) = granted else {
         // It may repeat what it was told.
@@ -117,8 +117,7 @@ pub async fn login(
     let login = Login {
         resource: server.into(),
         token_endpoint: issuer.token.into(),
-        client_id,
-        client_secret,
+        client,
         access_token: granted.access,
         refresh_token: granted.refresh,
         renews: granted.renews,
@@ -127,16 +126,23 @@ pub async fn login(
     saved.write(&login)
 }
 
-/// The challenge of a server that wants to know who asks.
+/// The challenge of a server that wants to know who asks: when it is greeted, or when it is asked for its tools.
 async fn challenge(address: &ServerAddress) -> Result<Option<String>, String> {
     let asked = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "drawloom", "version": env!("CARGO_PKG_VERSION")},
     }});
-    let asked = timeout(Duration::from_secs(30), address.ask(&asked)).await;
-    let answered = asked.map_err(|_| "it did not answer in time".to_owned())?;
-    let answered = answered.map_err(|error| format!("it was not reached: {}", FetchError::from(error)))?;
+    let ask = async |message: Value, session: Option<HeaderValue>| {
+        let asked = timeout(Duration::from_secs(30), address.ask(&message, session)).await;
+        let answered = asked.map_err(|_| "it did not answer in time".to_owned())?;
+        answered.map_err(|error| format!("it was not reached: {}", FetchError::from(error)))
+    };
+    let mut answered = ask(asked, None).await?;
+    if answered.status().is_success() {
+        let session = answered.headers().get(SESSION).cloned();
+        answered = ask(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), session).await?;
+    }
     if answered.status().is_success() {
         return Err("it lets in whoever asks as you do: there is nothing to log in to".to_owned());
     }
@@ -145,11 +151,7 @@ async fn challenge(address: &ServerAddress) -> Result<Option<String>, String> {
 }
 
 /// Registers Drawloom (RFC 7591).
-async fn registered(
-    issuers: &Issuers,
-    issuer: &Issuer,
-    back: &str,
-) -> Result<(String, Option<String>), String> {
+async fn registered(issuers: &Issuers, issuer: &Issuer, back: &str) -> Result<RegisteredClient, String> {
     let Some(register) = &issuer.register else {
         return Err(format!(
             "{} takes no clients that register themselves: register Drawloom there, and set `client_id` and `callback_port`",
@@ -161,11 +163,15 @@ async fn registered(
         "redirect_uris": [back],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
+        "token_endpoint_auth_method": if issuer.takes_public { ClientProof::None } else { issuer.proof },
     });
-    let (status, told) = issuers.post(register, "application/json", asked.to_string()).await?;
+    let (status, told) = issuers.post(register, &asked).await?;
     match told["client_id"].as_str().filter(|_| status.is_success()) {
-        Some(client) => Ok((client.to_owned(), told["client_secret"].as_str().map(str::to_owned))),
+        Some(client) => Ok(RegisteredClient {
+            id: client.to_owned(),
+            secret: told["client_secret"].as_str().map(str::to_owned),
+            proof: ClientProof::named(&told["token_endpoint_auth_method"]).unwrap_or(issuer.proof),
+        }),
         None => Err(format!("Drawloom was not registered (HTTP {}) {}", status.as_u16(), error_told(&told))),
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use egress::Url;
 use serde::{Deserialize, Serialize};
 
+use super::client::RegisteredClient;
+
 /// What was got at a login.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Login {
@@ -15,9 +17,8 @@ pub(crate) struct Login {
     pub(crate) resource: String,
     /// Where it is renewed.
     pub(crate) token_endpoint: String,
-    pub(crate) client_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) client_secret: Option<String>,
+    #[serde(flatten)]
+    pub(crate) client: RegisteredClient,
     pub(crate) access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
@@ -28,7 +29,7 @@ pub(crate) struct Login {
 
 impl Login {
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        let others = [&self.refresh_token, &self.client_secret].into_iter().flatten();
+        let others = [&self.refresh_token, &self.client.secret].into_iter().flatten();
         std::iter::once(&self.access_token).chain(others).map(String::as_str)
     }
 }

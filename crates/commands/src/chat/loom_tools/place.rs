@@ -27,6 +27,7 @@ use crate::table::Command;
 pub(super) struct LoomAgent {
     app: Arc<App>,
     name: String,
+    asker: Asker,
     permissions: Agent,
 }
 
@@ -68,7 +69,14 @@ impl LoomAgent {
     pub(super) fn new(app: &App, name: &str) -> Self {
         let permissions = app.settings.agents.get(name).cloned().unwrap_or_default();
         let app = for_nobody(app, Arc::clone(&app.models), app.cancel.clone());
-        Self { app: Arc::new(app), name: name.to_owned(), permissions }
+        Self { app: Arc::new(app), name: name.to_owned(), asker: Asker::agent(name), permissions }
+    }
+
+    /// A program that only looks, at documents too.
+    pub(super) fn reader(app: &App) -> Self {
+        let permissions = Agent { loom_aware: true, doc_read: true, ..Agent::default() };
+        let app = for_nobody(app, Arc::clone(&app.models), app.cancel.clone());
+        Self { app: Arc::new(app), name: "mcp".to_owned(), asker: Asker::reader(), permissions }
     }
 
     pub(super) fn may_read_documents(&self) -> bool {
@@ -80,13 +88,9 @@ impl LoomAgent {
         format!("only the tree of this conversation is open: documents need agents.{}.doc_read", self.name)
     }
 
-    fn asker(&self) -> Asker {
-        Asker::agent(self.name.clone())
-    }
-
     /// Runs a command as the agent. It blocks.
     pub(super) fn run(&self, command: TreeCommand) -> Result<CommandOutcome, String> {
-        let ran = Handle::current().block_on(self.app.run(&self.asker(), Command::Tree(command)));
+        let ran = Handle::current().block_on(self.app.run(&self.asker, Command::Tree(command)));
         ran.map_err(told)
     }
 
@@ -95,7 +99,7 @@ impl LoomAgent {
         &self,
         of: impl AsyncFnOnce(&App, &Asker) -> Result<T, CommandError>,
     ) -> Result<T, String> {
-        Handle::current().block_on(of(&self.app, &self.asker())).map_err(told)
+        Handle::current().block_on(of(&self.app, &self.asker)).map_err(told)
     }
 
     /// The tree that a call names: that of its conversation, unless it names a document. It blocks.
@@ -177,7 +181,7 @@ impl LoomAgent {
     ) -> Result<CommandOutcome, String> {
         let first = place.turn.filter(|_| at.is_own);
         let turn = ToolTurn { first, spending: place.spending.clone(), waited: place.waited.clone() };
-        let asker = self.asker().in_turn(place.trust, turn);
+        let asker = self.asker.clone().in_turn(place.trust, turn);
         Handle::current().block_on(self.app.run(&asker, Command::Tree(command))).map_err(told)
     }
 

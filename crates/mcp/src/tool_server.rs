@@ -1,0 +1,126 @@
+//! Server of tools that only read: what a client is told of them, and the calls of them, however it is connected.
+
+use std::sync::Arc;
+
+use model::{Cancel, CancelHandle};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// Calls that run at a time; others wait.
+const RUNNING: usize = 4;
+
+/// What is called. Its tools only read.
+pub trait ServedTools: Send + Sync {
+    /// The tools there are; the list never changes.
+    fn list(&self) -> Vec<ServedTool>;
+
+    /// Calls a tool. It blocks.
+    ///
+    /// # Errors
+    /// There is no tool of this name.
+    fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Result<ToolReply, String>;
+}
+
+/// A tool as clients are told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServedTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: Map<String, Value>,
+}
+
+/// What a call said, or why it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolReply {
+    pub content: Vec<ContentBlock>,
+    pub is_error: bool,
+}
+
+impl ToolReply {
+    pub fn text(text: impl Into<String>, is_error: bool) -> Self {
+        Self { content: vec![ContentBlock::text(text)], is_error }
+    }
+}
+
+/// Tools with what a client is told of them together. Clones serve the same.
+#[derive(Clone)]
+pub struct ToolServer {
+    tools: Arc<dyn ServedTools>,
+    /// What a model is told of the server.
+    instructions: &'static str,
+    running: Arc<Semaphore>,
+}
+
+impl ToolServer {
+    pub fn new(tools: Arc<dyn ServedTools>, instructions: &'static str) -> Self {
+        Self { tools, instructions, running: Arc::new(Semaphore::new(RUNNING)) }
+    }
+}
+
+/// Cancels a call when it is dropped.
+struct CancelOnDrop(CancelHandle);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("drawloom", env!("CARGO_PKG_VERSION")))
+            .with_instructions(self.instructions)
+    }
+
+    async fn list_tools(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if asked.is_some_and(|asked| asked.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("the tools are one page: no cursor was given", None));
+        }
+        let told = |ServedTool { name, description, schema }| {
+            let annotations = ToolAnnotations::new().read_only(true).open_world(false);
+            Tool::new(name, description, schema).with_annotations(annotations)
+        };
+        Ok(ListToolsResult::with_all_items(self.tools.list().into_iter().map(told).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let cancelled = || ErrorData::internal_error("the call was cancelled", None);
+        let permit = tokio::select! {
+            permit = Arc::clone(&self.running).acquire_owned() => permit.map_err(|_| cancelled())?,
+            () = context.ct.cancelled() => return Err(cancelled()),
+        };
+        let (handle, cancel) = Cancel::new();
+        let (tools, _cancels) = (Arc::clone(&self.tools), CancelOnDrop(handle));
+        let work = spawn_blocking(move || {
+            let _permit = permit;
+            tools.call(&asked.name, asked.arguments.unwrap_or_default(), &cancel)
+        });
+        let done = tokio::select! {
+            done = work => done,
+            () = context.ct.cancelled() => return Err(cancelled()),
+        };
+        let ToolReply { content, is_error } = done
+            .map_err(|_| ErrorData::internal_error("this is an error of the program", None))?
+            .map_err(|why| ErrorData::invalid_params(why, None))?;
+        let result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+        Ok(result.into())
+    }
+}
