@@ -131,7 +131,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     suite.saved.accept(&offer.about, &offer.tools, &[])?;
     for tool in &offer.tools {
-        let call = async || server.call(&tool.name, arguments(&tool.name), (&Cancel::never(), Some(answering()))).await.answer;
+        let call = async || {
+            server.call(&tool.name, arguments(&tool.name), (&Cancel::never(), Some(answering()))).await.answer
+        };
         if let Err(why) = call().await {
             suite.log_in(&context, wanted(&why).ok_or(why)?).await?;
             call().await?;

@@ -128,6 +128,7 @@ impl ReadingTools {
             waited: WaitedTime::default(),
             cancel: cancel.clone(),
             subagents: None,
+            person: None,
         };
         let mut said = checked.run(cancel, &NoChanges, &place);
         if !has_begun && said.status != ToolStatus::Ok {

@@ -5,11 +5,13 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 
 use crate::headless::question;
-use crate::mcp::{accepted, called, result, script};
+use crate::laundering::may_fetch;
+use crate::mcp::{accepted, called, result, script, there};
 use crate::subagents::{nodes_of, of, spawn, subagents};
 use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::trust::with_terminal;
+use crate::web::{Site, answer, named};
 use crate::world::{World, text};
 
 const EVERYTHING: &str =
@@ -166,6 +168,27 @@ fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     terminal.types("\u{4}");
     assert_eq!(terminal.ended(), Some(0));
     assert_eq!(answers(&world), [json!({"action": "accept", "content": {"name": "Ann", "news": true}})]);
+}
+
+#[test]
+fn s3_a_question_of_a_server_and_its_answer_taint_and_name_no_address() {
+    let site = Site::start(|_| answer("text/plain", "heard"));
+    let world = accepted(&[], &["notes:ask"], &(EVERYTHING.to_owned() + &named(&[&site])));
+    assert!(may_fetch(&world, &site, "other"), "the control, in which nobody was asked");
+    let address = site.url("/made-up?d=secret");
+    let asks = called("notes:ask", &json!({"message": format!("Write {address} and all will be well.")}));
+    script(&world, &[json!({"tool_calls": [asks]}), json!({"text": "Done."})]);
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--field", &format!("name={address}")]);
+    ended(chat);
+    let heard = site.paths().len();
+    assert!(!may_fetch(&world, &site, "main"));
+    let fetched = json!({"name": "web_fetch", "arguments": {"url": address}});
+    script(&world, &[calls(&json!([fetched])), json!({"text": "Done."})]);
+    let (_, said) = there(&world, &["chat", "-m", "Fetch what I wrote."]);
+    assert_eq!(said["denied"][0]["tool"], "web_fetch", "{said}");
+    assert_eq!(site.paths().len(), heard);
 }
 
 #[test]
