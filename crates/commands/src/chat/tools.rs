@@ -226,10 +226,8 @@ fn further(
     is_shown: Arc<IsShown>,
     names: &[String],
 ) -> Result<Vec<Tool>, CommandError> {
-    let mut further = conversation_tools::tools(&app.runtime);
-    if names.iter().any(|name| loom_tools::permission(name).is_some()) {
-        further.extend(loom_tools::tools(app, agent));
-    }
+    let has_loom = names.iter().any(|name| loom_tools::permission(name).is_some());
+    let mut further = of_store(app, if has_loom { loom_tools::tools(app, agent) } else { Vec::new() });
     let WebSettings { private_hosts, search } = app.settings.web.clone();
     further.extend(web_tools(&WebScope { gate: Gate::default(), private_hosts, search, is_shown }));
     for (name, tool) in app.settings.tools.iter().filter(|(name, _)| names.contains(name)) {
@@ -240,10 +238,18 @@ fn further(
     Ok(further)
 }
 
-/// Tools that read what the store keeps, and do nothing else, as a program has them that only looks.
+/// Tools that work in what the store keeps, with those of trees.
+fn of_store(app: &App, of_trees: Vec<Tool>) -> Vec<Tool> {
+    let mut tools = conversation_tools::tools(&app.runtime);
+    tools.extend(of_trees);
+    tools
+}
+
+/// Those of them that read and do nothing else, as a program has them that only looks.
 pub(super) fn of_reader(app: &App) -> Vec<Tool> {
-    let all = conversation_tools::tools(&app.runtime).into_iter().chain(loom_tools::of_reader(app));
-    all.filter(Tool::is_read_only).collect()
+    let mut tools = of_store(app, loom_tools::of_reader(app));
+    tools.retain(Tool::is_read_only);
+    tools
 }
 
 /// That a section of the configuration cannot be read, for a reason that begins with its key.

@@ -22,10 +22,10 @@ pub(crate) struct RegisteredClient {
 /// How a client proves to be it, by the names of RFC 7591. The default is that of logins that were kept without one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ClientProof {
-    /// Its secret stands in a header.
+    /// The secret stands in a header.
     #[serde(rename = "client_secret_basic")]
     Basic,
-    /// Its secret stands in the form.
+    /// The secret stands in the form.
     #[default]
     #[serde(rename = "client_secret_post")]
     Post,
