@@ -1,7 +1,9 @@
 //! Skills: those within reach of a call, and `skills` (spec: agent §6).
 
 mod adding;
+mod built_in;
 mod check;
+mod exporting;
 mod within_reach;
 
 use std::path::Path;
@@ -17,9 +19,16 @@ use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
 
+pub use built_in::write_below as write_built_in;
 use within_reach::as_judged_now;
 pub use within_reach::{SkillSources, index, refusal};
-pub(crate) use within_reach::{SkillsOfSession, outside_texts, why_outside};
+pub(crate) use within_reach::{SkillsOfSession, names_within_reach, outside_texts, why_outside};
+
+/// Folder of skills below the home.
+const FOLDER: &str = "skills";
+
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
 
 /// Most skills that one message names.
 const MOST_NAMED: usize = 8;
@@ -51,6 +60,7 @@ pub(crate) async fn command(
         }
         SkillsCommand::New(args) => adding::new(app, asker, &args).await,
         SkillsCommand::Add(args) => adding::add(app, asker, &args).await,
+        SkillsCommand::Export(args) => exporting::export(app, &args),
         SkillsCommand::Run(_) => {
             Err(CommandError::usage("a skill is followed in a conversation", "say `/skills run NAME`"))
         }
@@ -123,9 +133,13 @@ pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
     followed_ones
 }
 
+/// Whether a character may stand in the name of a skill behind a `$`.
+pub(crate) fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
 /// Words behind a `$` that may be names of skills, each once.
 fn names_in(text: &str) -> Vec<&str> {
-    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let mut names = Vec::new();
     for (at, _) in text.match_indices('$') {
         let is_in_word =

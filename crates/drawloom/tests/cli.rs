@@ -22,6 +22,8 @@ mod background_changes;
 mod benchmarks;
 #[path = "cli/browsing.rs"]
 mod browsing;
+#[path = "cli/built_in_skills.rs"]
+mod built_in_skills;
 #[path = "cli/cache_setup.rs"]
 mod cache_setup;
 #[path = "cli/call_results.rs"]

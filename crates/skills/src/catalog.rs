@@ -10,6 +10,7 @@ use workspace::StoreGuard;
 use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SkillSourceKind};
 use crate::file::SkillFile;
 use crate::metadata::Machine;
+use crate::own;
 
 /// A text that may become that of a skill.
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +80,10 @@ impl Catalog {
         let mut skills = Vec::new();
         for source in sources {
             let files = found.look(*source, rules.link_targets, rules.guard);
-            skills.extend(files.into_iter().map(|file| skill(source.kind, file, rules)));
+            skills.extend(files.into_iter().map(|file| skill(source, file, rules)));
         }
+        // The built-in ones stand among those of the home.
+        skills.sort_by_key(|skill: &Skill| skill.source);
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         // One that is not offered takes the place of no other.
         for skill in
@@ -99,10 +102,19 @@ impl Catalog {
     }
 }
 
-fn skill(source: SkillSourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
+fn skill(source: &SkillSource<'_>, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
     let FoundFile { folder, path, is_linked, content } = found;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let source = match source.kind {
+        SkillSourceKind::Home if !is_linked && is_place_of_built_in(source.root.path(), &folder) => {
+            SkillSourceKind::BuiltIn
+        }
+        kind => kind,
+    };
     let (file, digest) = match content {
+        Ok(content) if source == SkillSourceKind::BuiltIn => {
+            (SkillFile::read_built_in(&content.bytes, &named), Some(content.digest()))
+        }
         Ok(content) => (SkillFile::read(&content.bytes, &named), Some(content.digest())),
         Err(error) => (SkillFile::unread(&named, error.problem.to_string()), None),
     };
@@ -110,6 +122,8 @@ fn skill(source: SkillSourceKind, found: FoundFile, rules: &CatalogRules<'_, imp
     let is_disabled = rules.disabled.iter().any(is_off);
     let refusal = if let Some(finding) = file.refusal() {
         Some(finding.why.clone())
+    } else if file.is_own_copy {
+        Some("it is a copy of a skill of Drawloom's own, for other programs".to_owned())
     } else if !is_writable_out(&path) {
         Some("its path has characters that a model cannot write".to_owned())
     } else {
@@ -119,6 +133,12 @@ fn skill(source: SkillSourceKind, found: FoundFile, rules: &CatalogRules<'_, imp
     };
     let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
     Skill { file, source, path, folder, is_disabled, refusal, missing, shadowed_by: None }
+}
+
+/// Whether a folder below a home is that in which a built-in skill stands.
+fn is_place_of_built_in(home: &Path, folder: &Path) -> bool {
+    let name = folder.strip_prefix(home.join("skills")).ok().and_then(Path::to_str);
+    name.is_some_and(own::is_built_in)
 }
 
 /// Whether a path is one line of plain text.

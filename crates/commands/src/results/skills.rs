@@ -43,6 +43,16 @@ pub struct SkillTextShown {
     pub text: String,
 }
 
+/// `skills export`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct SkillsExported {
+    pub folder: String,
+    /// Files that were written.
+    pub written: Vec<String>,
+    /// Files that were there with the same text.
+    pub unchanged: Vec<String>,
+}
+
 /// `skills check`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillsChecked {

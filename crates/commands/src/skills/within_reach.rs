@@ -9,10 +9,10 @@ use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind
 use store::Principal;
 use text::mask::Masker;
 use text::terminal::one_line;
-use workspace::trust::{Accepted, decide};
+use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::{masked, path_shown};
+use super::{built_in, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -29,6 +29,8 @@ pub(crate) struct SkillsOfSession {
     pub(crate) index: Option<SkillsIndex>,
     /// Folders of offered skills beside the workspace, which file tools read.
     pub(crate) folders: Vec<FurtherRoot>,
+    /// Names of those that are offered.
+    pub(crate) names: Vec<String>,
     /// Files that are not taken, as an earlier list may name them.
     pub(crate) refused: Vec<String>,
 }
@@ -41,7 +43,8 @@ impl SkillsOfSession {
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
         let places = refused.iter().map(|place| (&place.path, &place.why));
-        let switched_on = skills.iter().filter(|skill| !skill.is_disabled);
+        // That a copy for other programs is none of ours was wanted.
+        let switched_on = skills.iter().filter(|skill| !skill.is_disabled && !skill.file.is_own_copy);
         let told = switched_on.filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
         for (path, why) in places.chain(told) {
             app.frontend.note(&format!(
@@ -51,11 +54,21 @@ impl SkillsOfSession {
             ));
         }
         Self {
+            names: names(app, &skills),
             folders: beside.map(folder).collect(),
             index: index(&app.runtime.masker, &skills),
             refused: of_skills.map(|(path, _)| path_shown(app, path)).collect(),
         }
     }
+}
+
+/// Names of skills that a message may name.
+pub(crate) async fn names_within_reach(app: &App) -> Vec<String> {
+    names(app, &of_session(app).await.skills)
+}
+
+fn names(app: &App, skills: &[Skill]) -> Vec<String> {
+    skills.iter().filter(|skill| skill.is_eligible()).map(|skill| masked(app, &skill.file.name)).collect()
 }
 
 /// What models are told of skills; none where there is none to tell of.
@@ -88,10 +101,13 @@ pub(super) async fn as_judged_now(app: &App, asker: &Asker) -> Result<Catalog, C
     let record = answered(&app.runtime.store, &asker.principal, &id).await?;
     let decision = decide(&id, &inventory, arrival, record.as_ref());
     let accepted = Accepted::of(&id, arrival, record.as_ref());
-    if !decision.loads() {
+    let off = inventory.items.iter().filter(|item| item.kind == ItemKind::Skill).count();
+    if !decision.loads() && off > 0 {
+        let (skills, them) = if off == 1 { ("1 skill", "it") } else { (&*format!("{off} skills"), "them") };
+        let folder = quoted(&id.path.to_string_lossy());
         app.frontend.note(&format!(
-            "skills of the workspace are off ({decision}): `drawloom workspace trust` loads them, `skills check` checks \
-             them"
+            "{skills} of the workspace not read ({decision}): `drawloom skills check` checks {them}, `drawloom workspace \
+             trust {folder}` has {them} read from now on"
         ));
     }
     Ok(catalog(app, decision.loads().then_some(&root), &accepted).await)
@@ -178,6 +194,7 @@ pub fn refusal(
 }
 
 fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> Option<String>) -> Catalog {
+    built_in::write(app);
     let runtime = &app.runtime;
     let sources = SkillSources {
         home: runtime.home.root(),

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::skills::{SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsShown};
+use commands::results::skills::{
+    SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
+};
 
 use super::columns::{count, word, wrapped};
 use super::{OutputStyle, RenderedOutcome, table};
@@ -49,6 +51,25 @@ pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
     if !out.ends_with('\n') {
         out.push('\n');
     }
+    out
+}
+
+pub(super) fn exported(done: &SkillsExported, to: OutputStyle) -> String {
+    let SkillsExported { folder, written, unchanged } = done;
+    let mut out = String::new();
+    for path in written {
+        out += &wrapped(&to.line(path), "    ", to);
+    }
+    let there = match unchanged.len() {
+        0 => String::new(),
+        number => format!(", {number} there already"),
+    };
+    let _ = writeln!(
+        out,
+        "{} written to {}{there}",
+        count(written.len() as u64, "skill", "skills"),
+        to.line(folder)
+    );
     out
 }
 
