@@ -10,6 +10,7 @@ use std::path::Path;
 
 use loom::Trust;
 use skills::{Catalog, RefusedPlace, Skill};
+use tools::SessionSkill;
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
@@ -100,10 +101,15 @@ pub(crate) async fn expansion(
 
 /// What is said so that a model follows a skill.
 fn followed(app: &App, skill: &Skill) -> Expansion {
-    let folder = skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default();
+    let folder = folder_shown(app, skill);
     let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
-    Expansion { text: format!("Follow the skill {name} (its folder is {folder}):\n\n{}", body.trim()), trust }
+    Expansion { text: SessionSkill::instruction(&name, &folder, &body), trust }
+}
+
+/// The folder of a skill, as a text that says to follow it names it.
+fn folder_shown(app: &App, skill: &Skill) -> String {
+    skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default()
 }
 
 /// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.

@@ -103,6 +103,8 @@ mod files;
 mod finding;
 #[path = "cli/folder_instructions.rs"]
 mod folder_instructions;
+#[path = "cli/followed_skills.rs"]
+mod followed_skills;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/further_roots.rs"]

@@ -1,7 +1,7 @@
 //! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
 
 use text::terminal::{explicit, one_line};
-use workspace::frontmatter::{self, FrontmatterProblem, Map, Page};
+use workspace::frontmatter::{self, FrontmatterProblem, Map, Page, ScalarKind, YamlValue};
 
 use crate::finding::{Finding, Severity};
 use crate::mending::mended;
@@ -27,6 +27,8 @@ pub struct SkillFile {
     /// When it is of use, in one line; empty where the file does not say so.
     pub description: String,
     pub requirements: Requirements,
+    /// Entries of its `allowed-tools`: calls that are allowed while it is followed; none where it narrows nothing.
+    pub allowed_tools: Option<Vec<String>>,
     /// Whether a model is told of it; else a person alone calls it by name.
     pub for_model: bool,
     /// What is to be done, the text behind the frontmatter.
@@ -67,9 +69,10 @@ impl SkillFile {
         let description = description(&fields, &mut findings);
         let name = name(&fields, folder, &mut findings);
         let requirements = Requirements::of(&fields, &mut findings);
+        let allowed_tools = allowed_tools(&fields, &mut findings);
         let hidden = hides(&fields, &mut findings);
         let (for_model, body) = (!hidden, page.body);
-        Self { name, description, requirements, for_model, body, is_own_copy: false, findings }
+        Self { name, description, requirements, allowed_tools, for_model, body, is_own_copy: false, findings }
     }
 
     /// A file that cannot be read, in a folder of this name.
@@ -78,6 +81,7 @@ impl SkillFile {
             name: shown_name(&words_of(folder)),
             description: String::new(),
             requirements: Requirements::default(),
+            allowed_tools: None,
             for_model: false,
             body: String::new(),
             is_own_copy: false,
@@ -167,6 +171,52 @@ fn read<'a>(fields: &'a Map, key: &str, findings: &mut Vec<Finding>) -> Option<&
         findings.push(Finding::warning("wrong_kind", error.to_string()));
         None
     })
+}
+
+/// Entries of `allowed-tools`, in a list or in one text. One that is no text allows nothing.
+fn allowed_tools(fields: &Map, findings: &mut Vec<Finding>) -> Option<Vec<String>> {
+    const KEY: &str = "allowed-tools";
+    let mut wrong = |why: String| findings.push(Finding::warning("wrong_kind", why));
+    match fields.get(KEY) {
+        Ok(None) => None,
+        Ok(Some(YamlValue::Scalar(scalar))) => match scalar.kind() {
+            ScalarKind::Null => None,
+            _ => Some(entries(scalar.source())),
+        },
+        Ok(Some(YamlValue::List(all))) => {
+            let texts = all.iter().filter_map(|entry| match entry {
+                YamlValue::Scalar(scalar) => Some(scalar.source().trim().to_owned()),
+                YamlValue::List(_) | YamlValue::Map(_) => None,
+            });
+            let texts: Vec<String> = texts.filter(|entry| !entry.is_empty()).collect();
+            if texts.len() < all.len() {
+                wrong(format!("`{KEY}`: an entry is no text, and allows nothing"));
+            }
+            Some(texts)
+        }
+        Ok(Some(YamlValue::Map(_))) => {
+            wrong(format!("`{KEY}`: a text or a list is wanted; it allows reading alone"));
+            Some(Vec::new())
+        }
+        Err(error) => {
+            wrong(error.to_string());
+            Some(Vec::new())
+        }
+    }
+}
+
+/// Words of a text, separated by white space or commas outside of parentheses.
+fn entries(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let separates = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c.is_whitespace() || c == ',')
+    };
+    text.split(separates).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether a model is not to be told of it. What is neither yes nor no hides it, too.

@@ -1,18 +1,21 @@
 //! Skills within reach of a call: where they stand, which texts count, and what a session is told of them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use context::{SkillEntry, SkillsIndex};
 use loom::{Digest, Trust};
+use policy::AllowedTools;
 use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
 use store::Principal;
 use text::mask::Masker;
 use text::terminal::one_line;
+use tools::SessionSkill;
 use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::{built_in, masked, path_shown};
+use super::{built_in, folder_shown, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -31,6 +34,8 @@ pub(crate) struct SkillsOfSession {
     pub(crate) folders: Vec<FurtherRoot>,
     /// Names of those that are offered.
     pub(crate) names: Vec<String>,
+    /// Those that it may follow.
+    pub(crate) followable: Vec<SessionSkill>,
     /// Files that are not taken, as an earlier list may name them.
     pub(crate) refused: Vec<String>,
 }
@@ -55,11 +60,48 @@ impl SkillsOfSession {
         }
         Self {
             names: names(app, &skills),
+            followable: skills
+                .iter()
+                .filter(|skill| skill.is_eligible())
+                .map(|skill| followable(app, skill))
+                .collect(),
             folders: beside.map(folder).collect(),
             index: index(&app.runtime.masker, &skills),
             refused: of_skills.map(|(path, _)| path_shown(app, path)).collect(),
         }
     }
+}
+
+fn followable(app: &App, skill: &Skill) -> SessionSkill {
+    SessionSkill {
+        name: masked(app, &skill.file.name),
+        file: skill.path.to_string_lossy().into_owned(),
+        folder: folder_shown(app, skill),
+        allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
+        variables: variables(app, skill),
+    }
+}
+
+/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked.
+fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for name in app.settings.skills.variables.get(&skill.file.name).into_iter().flatten() {
+        let left_out = |why: &str| {
+            let shown = masked(app, &skill.file.name);
+            app.frontend.note(&format!("commands of the skill {shown} do not get {name}: {why}"));
+        };
+        match std::env::var(name) {
+            _ if skill.source.is_of_workspace() => {
+                left_out("it is a skill of the workspace; `drawloom skills add` makes it yours");
+            }
+            Ok(value) if !value.is_empty() && masked(app, &value) != value => {
+                found.insert(name.clone(), value);
+            }
+            Ok(value) if !value.is_empty() => left_out("its value is too short to be masked"),
+            _ => left_out("it is not set"),
+        }
+    }
+    found
 }
 
 /// Names of skills that a message may name.
