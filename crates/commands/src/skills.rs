@@ -1,5 +1,6 @@
 //! Skills: those within reach of a call, and `skills` (spec: agent §6).
 
+mod accepted_texts;
 mod adding;
 mod built_in;
 mod check;
@@ -11,6 +12,8 @@ use std::path::Path;
 use loom::Trust;
 use skills::{Catalog, RefusedPlace, Skill};
 use tools::SessionSkill;
+use workspace::trust::Accepted;
+use workspace::{ReadRules, RelativePath, Root};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
@@ -21,9 +24,9 @@ use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
 
 pub use built_in::write_below as write_built_in;
-use within_reach::as_judged_now;
 pub use within_reach::{SkillSources, index, refusal};
 pub(crate) use within_reach::{SkillsOfSession, names_within_reach, outside_texts, why_outside};
+use within_reach::{as_judged_now, changed_since, judged_now};
 
 /// Folder of skills below the home.
 const FOLDER: &str = "skills";
@@ -56,8 +59,10 @@ pub(crate) async fn command(
             Ok(CommandOutcome::Skills(shown))
         }
         SkillsCommand::Show(named) => {
-            let found = as_judged_now(app, asker).await?.skills;
-            Ok(CommandOutcome::Skill(skill_shown(app, of_name(app, &found, &named.name)?)))
+            let (found, workspace) = judged_now(app, asker).await?;
+            let skill = of_name(app, &found.skills, &named.name)?;
+            let difference = workspace.and_then(|workspace| difference(app, &workspace, skill));
+            Ok(CommandOutcome::Skill(SkillTextShown { difference, ..skill_shown(app, skill) }))
         }
         SkillsCommand::New(args) => adding::new(app, asker, &args).await,
         SkillsCommand::Add(args) => adding::add(app, asker, &args).await,
@@ -174,7 +179,17 @@ fn of_name<'s>(app: &App, skills: &'s [Skill], name: &str) -> Result<&'s Skill, 
 }
 
 fn skill_shown(app: &App, skill: &Skill) -> SkillTextShown {
-    SkillTextShown { skill: shown(app, skill), text: text_of(app, skill) }
+    SkillTextShown { skill: shown(app, skill), text: text_of(app, skill), difference: None }
+}
+
+/// How the file that a skill stands in for differs from its accepted text, as a unified diff with secrets masked.
+fn difference(app: &App, (root, accepted): &(Root, Accepted), skill: &Skill) -> Option<String> {
+    let path = skill.stands_in_for.as_ref()?;
+    let now =
+        root.read(&RelativePath::from_components(path).ok()?, &ReadRules::at_most(skills::MAX_BYTES)).ok()?;
+    let before = accepted.before(path, now.digest())?;
+    let now = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&now.bytes)).text.into_owned();
+    Some(tools::unified_diff(&path.to_string_lossy(), Some(before), Some(&now)))
 }
 
 /// The text of a skill behind its frontmatter.
@@ -184,12 +199,15 @@ fn text_of(app: &App, skill: &Skill) -> String {
 
 fn shown(app: &App, skill: &Skill) -> SkillShown {
     let off = || skill.is_disabled.then(|| "skills.disabled names it".to_owned());
+    let stands_in_for = skill.stands_in_for.as_ref();
     SkillShown {
         name: masked(app, &skill.file.name),
         path: path_shown(app, &skill.path),
         source: skill.source,
         eligible: skill.is_eligible(),
         missing: skill.missing.iter().map(|missing| masked(app, missing)).collect(),
+        stands_in_for: stands_in_for.map(|path| path_shown(app, path)),
+        notice: stands_in_for.map(|path| changed_since(app, skill, path)),
         shadowed_by: skill.shadowed_by.as_ref().map(|path| path_shown(app, path)),
         why: off().or_else(|| skill.refusal.as_ref().map(|why| masked(app, why))),
         for_model: skill.file.for_model,

@@ -57,7 +57,8 @@ fn name_of_skill(
 ) -> Result<String, CommandError> {
     let (masker, _) = secrets::masker(config, &paths.home)?;
     let guard = paths.guard()?;
-    let sources = SkillSources { home: &paths.home, settings, guard: &guard, masker: &masker };
+    let sources =
+        SkillSources { home: &paths.home, settings, guard: &guard, masker: &masker, accepted: &|_| None };
     let workspace = paths.workspace().ok();
     let workspace = workspace
         .and_then(|chosen| InspectedFolder::at(&chosen.folder, &guard).ok())

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+#[path = "cli/accepted_skills.rs"]
+mod accepted_skills;
 #[path = "cli/agents.rs"]
 mod agents;
 #[path = "cli/answering_oneself.rs"]

@@ -18,7 +18,7 @@ pub mod strict;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogRules, Skill, SkillText};
+pub use catalog::{AcceptedText, Catalog, CatalogRules, Skill, SkillText};
 pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SkillSourceKind, files_below};
 pub use file::{MAX_BYTES, PLACEHOLDER, SkillFile};
 pub use finding::{Finding, Severity};

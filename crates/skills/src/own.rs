@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnSkill {
     pub name: &'static str,
-    /// Its `SKILL.md`.
+    /// Text of the `SKILL.md`.
     pub text: &'static str,
     /// Whether models are told of it here.
     pub is_built_in: bool,

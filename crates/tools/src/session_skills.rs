@@ -15,9 +15,9 @@ use crate::tool::ToolScope;
 #[derive(Debug, Clone)]
 pub struct SessionSkill {
     pub name: String,
-    /// Its file, as a model is told of it.
+    /// The file, as a model is told of it.
     pub file: String,
-    /// Its folder, as a text that says to follow it names it.
+    /// The folder, as a text that says to follow it names it.
     pub folder: String,
     /// Calls that it allows; none where it narrows nothing.
     pub allowed: Option<AllowedTools>,
@@ -53,7 +53,7 @@ impl SessionSkills {
         Self { all, ..Self::default() }
     }
 
-    /// Those of a subagent that is begun now.
+    /// Skills of a subagent that is begun now.
     pub(crate) fn of_subagent(&self) -> Self {
         Self { all: self.all.clone(), of_parent: self.places(), of_turn: Mutex::default() }
     }

@@ -52,7 +52,14 @@ impl World {
         let machine = &Having::default();
         Catalog::read(
             &sources,
-            &CatalogRules { machine, disabled, link_targets: &[], guard: &guard, refuses },
+            &CatalogRules {
+                machine,
+                disabled,
+                link_targets: &[],
+                guard: &guard,
+                refuses,
+                accepted: &|_| None,
+            },
         )
     }
 
@@ -215,6 +222,7 @@ fn links_lead_only_to_folders_that_the_owner_named() {
         disabled: &[],
         link_targets: &targets,
         guard: &guard,
+        accepted: &|_| None,
         refuses: &|text| {
             let is_accepted = text.path == Path::new("skills/own/SKILL.md");
             (text.is_of_workspace && !is_accepted).then(|| "unseen".to_owned())
