@@ -71,7 +71,7 @@ pub(crate) fn test(app: &App, args: &TestArgs) -> Result<CommandOutcome, Command
     };
     let verdict = checked.decide(&facts, &[]);
     let rule = match &verdict.reason {
-        Reason::Row(_) | Reason::Permitted(_) | Reason::Unreadable(_) => None,
+        Reason::Row(_) | Reason::Permitted(_) | Reason::Unreadable(_) | Reason::Skill { .. } => None,
         Reason::Rule(rule) | Reason::Unread(rule) | Reason::Unanswered(rule) => Some(rule),
     };
     Ok(CommandOutcome::PolicyTested(PolicyTested {

@@ -124,6 +124,8 @@ pub enum CommandOutcome {
     Skills(skills::SkillsShown),
     /// `skills show`.
     Skill(skills::SkillTextShown),
+    /// `skills export`.
+    SkillsExported(skills::SkillsExported),
     /// `skills check`.
     SkillsChecked(skills::SkillsChecked),
     System(slash::SystemShown),

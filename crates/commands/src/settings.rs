@@ -297,6 +297,8 @@ pub struct SkillSettings {
     pub disabled: Vec<String>,
     /// Folders that links to skills may lead to, as they are written: `~` is the owner's home.
     pub link_targets: Vec<PathBuf>,
+    /// Variables that commands get while a skill of the owner's is followed, by its name.
+    pub variables: BTreeMap<String, Vec<String>>,
 }
 
 /// Settings of commands.

@@ -1,13 +1,19 @@
 //! Skills: those within reach of a call, and `skills` (spec: agent §6).
 
+mod accepted_texts;
 mod adding;
+mod built_in;
 mod check;
+mod exporting;
 mod within_reach;
 
 use std::path::Path;
 
 use loom::Trust;
 use skills::{Catalog, RefusedPlace, Skill};
+use tools::SessionSkill;
+use workspace::trust::Accepted;
+use workspace::{ReadRules, RelativePath, Root};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
@@ -17,9 +23,16 @@ use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
 
-use within_reach::as_judged_now;
+pub use built_in::write_below as write_built_in;
 pub use within_reach::{SkillSources, index, refusal};
-pub(crate) use within_reach::{SkillsOfSession, outside_texts, why_outside};
+pub(crate) use within_reach::{SkillsOfSession, names_within_reach, outside_texts, why_outside};
+use within_reach::{as_judged_now, changed_since, judged_now};
+
+/// Folder of skills below the home.
+const FOLDER: &str = "skills";
+
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
 
 /// Most skills that one message names.
 const MOST_NAMED: usize = 8;
@@ -46,11 +59,14 @@ pub(crate) async fn command(
             Ok(CommandOutcome::Skills(shown))
         }
         SkillsCommand::Show(named) => {
-            let found = as_judged_now(app, asker).await?.skills;
-            Ok(CommandOutcome::Skill(skill_shown(app, of_name(app, &found, &named.name)?)))
+            let (found, workspace) = judged_now(app, asker).await?;
+            let skill = of_name(app, &found.skills, &named.name)?;
+            let difference = workspace.and_then(|workspace| difference(app, &workspace, skill));
+            Ok(CommandOutcome::Skill(SkillTextShown { difference, ..skill_shown(app, skill) }))
         }
         SkillsCommand::New(args) => adding::new(app, asker, &args).await,
         SkillsCommand::Add(args) => adding::add(app, asker, &args).await,
+        SkillsCommand::Export(args) => exporting::export(app, &args),
         SkillsCommand::Run(_) => {
             Err(CommandError::usage("a skill is followed in a conversation", "say `/skills run NAME`"))
         }
@@ -90,10 +106,15 @@ pub(crate) async fn expansion(
 
 /// What is said so that a model follows a skill.
 fn followed(app: &App, skill: &Skill) -> Expansion {
-    let folder = skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default();
+    let folder = folder_shown(app, skill);
     let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
-    Expansion { text: format!("Follow the skill {name} (its folder is {folder}):\n\n{}", body.trim()), trust }
+    Expansion { text: SessionSkill::instruction(&name, &folder, &body), trust }
+}
+
+/// The folder of a skill, as a text that says to follow it names it.
+fn folder_shown(app: &App, skill: &Skill) -> String {
+    skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default()
 }
 
 /// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
@@ -123,9 +144,13 @@ pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
     followed_ones
 }
 
+/// Whether a character may stand in the name of a skill behind a `$`.
+pub(crate) fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_')
+}
+
 /// Words behind a `$` that may be names of skills, each once.
 fn names_in(text: &str) -> Vec<&str> {
-    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let mut names = Vec::new();
     for (at, _) in text.match_indices('$') {
         let is_in_word =
@@ -154,7 +179,17 @@ fn of_name<'s>(app: &App, skills: &'s [Skill], name: &str) -> Result<&'s Skill, 
 }
 
 fn skill_shown(app: &App, skill: &Skill) -> SkillTextShown {
-    SkillTextShown { skill: shown(app, skill), text: text_of(app, skill) }
+    SkillTextShown { skill: shown(app, skill), text: text_of(app, skill), difference: None }
+}
+
+/// How the file that a skill stands in for differs from its accepted text, as a unified diff with secrets masked.
+fn difference(app: &App, (root, accepted): &(Root, Accepted), skill: &Skill) -> Option<String> {
+    let path = skill.stands_in_for.as_ref()?;
+    let now =
+        root.read(&RelativePath::from_components(path).ok()?, &ReadRules::at_most(skills::MAX_BYTES)).ok()?;
+    let before = accepted.before(path, now.digest())?;
+    let now = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&now.bytes)).text.into_owned();
+    Some(tools::unified_diff(&path.to_string_lossy(), Some(before), Some(&now)))
 }
 
 /// The text of a skill behind its frontmatter.
@@ -164,12 +199,15 @@ fn text_of(app: &App, skill: &Skill) -> String {
 
 fn shown(app: &App, skill: &Skill) -> SkillShown {
     let off = || skill.is_disabled.then(|| "skills.disabled names it".to_owned());
+    let stands_in_for = skill.stands_in_for.as_ref();
     SkillShown {
         name: masked(app, &skill.file.name),
         path: path_shown(app, &skill.path),
         source: skill.source,
         eligible: skill.is_eligible(),
         missing: skill.missing.iter().map(|missing| masked(app, missing)).collect(),
+        stands_in_for: stands_in_for.map(|path| path_shown(app, path)),
+        notice: stands_in_for.map(|path| changed_since(app, skill, path)),
         shadowed_by: skill.shadowed_by.as_ref().map(|path| path_shown(app, path)),
         why: off().or_else(|| skill.refusal.as_ref().map(|why| masked(app, why))),
         for_model: skill.file.for_model,

@@ -73,7 +73,7 @@ async fn nearest_of(
     Ok(nearest(&records, id))
 }
 
-/// How a text of instructions differs from the one the owner saw, as a unified diff with secrets masked; none where one of
+/// How a text of instructions or of a skill differs from the one the owner saw, as a unified diff with secrets masked; none where one of
 /// them is not kept.
 pub fn difference(
     looked: &InspectedFolder,

@@ -10,7 +10,7 @@ use loom::{Digest, Trust};
 use crate::activation::ChangedFiles;
 use crate::estimate::Estimator;
 use crate::memory::Memory;
-use crate::skills::SkillsIndex;
+use crate::skills::{RefusedSkill, SkillsIndex};
 use crate::tools::ToolSpec;
 
 /// Most characters of one file.
@@ -53,7 +53,7 @@ pub struct Bootstrap {
     /// The skills it may read.
     pub skills: Option<SkillsIndex>,
     /// Files of skills whose text is not accepted, which the list of a session that began before may name.
-    pub refused_skills: Vec<String>,
+    pub refused_skills: Vec<RefusedSkill>,
     pub memory: Option<Memory>,
     /// What becomes of a file that changes in mid-session.
     pub changed_files: ChangedFiles,

@@ -326,9 +326,10 @@ impl WindowChoice<'_> {
         offers.extend(Offer::folders(&self.request.folders, &stands));
         let refused = chosen.prefix.skills_among(&self.request.bootstrap.refused_skills);
         if let Some(offer) = Offer::skills(&refused, &stands).filter(|offer| stands.lacks(offer)) {
-            chosen.notices.extend(refused.iter().map(|path| {
+            chosen.notices.extend(refused.iter().map(|skill| {
                 format!(
-                    "{path} stays in the list of this conversation: the model is told that it is not accepted"
+                    "{} stays in the list of this conversation: the model is told that it is not accepted",
+                    skill.path
                 )
             }));
             offers.push(offer);

@@ -7,6 +7,7 @@ use loom::reader::Injection;
 use loom::{Digest, Trust};
 
 use crate::signals::Signal;
+use crate::skills::RefusedSkill;
 use crate::zone::Zone;
 
 /// Something to be shown, unless it stands in the window already.
@@ -71,11 +72,15 @@ impl Offer {
     }
 
     /// The notice which skills of the list above are not accepted, or that all are again where it stands that some are not.
-    pub(crate) fn skills(refused: &[&str], standing: &Standing<'_>) -> Option<Self> {
+    pub(crate) fn skills(refused: &[&RefusedSkill], standing: &Standing<'_>) -> Option<Self> {
         let (version, text) = if !refused.is_empty() {
-            let refused = refused.join(", ");
+            let named = refused.iter().map(|skill| match &skill.accepted {
+                Some(accepted) => format!("{} (read {accepted} in its place)", skill.path),
+                None => skill.path.clone(),
+            });
+            let refused = named.collect::<Vec<_>>().join(", ");
             let text = format!(
-                "[These skills of the list are not accepted as their files are: {refused}. Do not use them.]"
+                "[These skills of the list are not accepted as their files are: {refused}. Do not use these files.]"
             );
             (Digest::of(refused.as_bytes()).to_string(), text)
         } else if standing.version(SKILLS).is_some_and(|version| version != NONE) {

@@ -73,7 +73,7 @@ pub use render_history::{NoPictures, Pictures};
 pub use replay::ReplayConstraints;
 pub use segment::{Kind, Segment, SegmentOutcome, Source};
 pub use signals::Signal;
-pub use skills::{SkillEntry, SkillListing, SkillsIndex};
+pub use skills::{RefusedSkill, SkillEntry, SkillListing, SkillsIndex};
 pub use target::TargetModel;
 pub use tools::ToolSpec;
 pub use trim::Strategy;

@@ -15,6 +15,7 @@ use crate::estimate::Estimator;
 use crate::piece::RequestPiece;
 use crate::prefix_builder::PrefixBuilder;
 use crate::segment::{Kind, SegmentOutcome, Source};
+use crate::skills::RefusedSkill;
 use crate::target::TargetModel;
 use crate::tools::ToolSpec;
 
@@ -118,10 +119,12 @@ impl Prefix {
     }
 
     /// Files of skills, of those given, that its list names.
-    pub(crate) fn skills_among<'a>(&self, files: &'a [String]) -> Vec<&'a str> {
+    pub(crate) fn skills_among<'a>(&self, skills: &'a [RefusedSkill]) -> Vec<&'a RefusedSkill> {
         let list = self.texts.iter().find(|text| text.kind == Kind::SkillsIndex);
-        let is_named = |file: &&String| list.is_some_and(|list| list.text.contains(&format!(" ({file})")));
-        files.iter().filter(is_named).map(String::as_str).collect()
+        let is_named = |skill: &&RefusedSkill| {
+            list.is_some_and(|list| list.text.contains(&format!(" ({})", skill.path)))
+        };
+        skills.iter().filter(is_named).collect()
     }
 
     /// Schemas and texts of the prefix; their pieces are added to `build`.

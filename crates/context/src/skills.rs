@@ -26,6 +26,14 @@ pub struct SkillEntry {
     pub path: String,
 }
 
+/// A file of a skill that is not accepted as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSkill {
+    pub path: String,
+    /// The file with the text that was accepted before; none where there is none.
+    pub accepted: Option<String>,
+}
+
 /// How much of the list is sent, from the most to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillListing {

@@ -66,6 +66,8 @@ fn known(config: &Config) -> Vec<(String, String)> {
     known.extend(web.search_key.clone().map(|key| ("web.search_key".to_owned(), key)));
     let named = web.search_key_env.as_deref().and_then(|name| Some((name.to_owned(), held(name)?)));
     known.extend(named);
+    let of_skills = config.skills.env.values().flat_map(|variables| &variables.0);
+    known.extend(of_skills.filter_map(|name| Some((name.clone(), held(name)?))));
     // Known although it may not be used: the owner's text should not carry it either.
     let usual = model::providers().iter().filter_map(|row| row.key_env);
     known.extend(usual.filter_map(|name| Some((name.to_owned(), held(name)?))));

@@ -265,10 +265,10 @@ impl TrustPrompt<'_> {
         }
     }
 
-    /// About instructions that came or changed since. Those that are not accepted are left out; the rest is loaded.
+    /// About instructions and skills that came or changed since. Those that are not accepted are left out; the rest is loaded.
     fn again(&self, record: Option<&TrustRecord>) -> TrustReply {
         let Some(record) = record else { return TrustReply::Before(true) };
-        let unseen = self.looked.inventory.unseen_instructions(&record.inventory);
+        let unseen = self.looked.inventory.unseen_texts(&record.inventory);
         if unseen.is_empty() {
             return TrustReply::Before(true);
         }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+#[path = "cli/accepted_skills.rs"]
+mod accepted_skills;
 #[path = "cli/agents.rs"]
 mod agents;
 #[path = "cli/answering_oneself.rs"]
@@ -22,6 +24,8 @@ mod background_changes;
 mod benchmarks;
 #[path = "cli/browsing.rs"]
 mod browsing;
+#[path = "cli/built_in_skills.rs"]
+mod built_in_skills;
 #[path = "cli/cache_setup.rs"]
 mod cache_setup;
 #[path = "cli/call_results.rs"]
@@ -103,6 +107,8 @@ mod files;
 mod finding;
 #[path = "cli/folder_instructions.rs"]
 mod folder_instructions;
+#[path = "cli/followed_skills.rs"]
+mod followed_skills;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/further_roots.rs"]

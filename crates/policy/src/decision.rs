@@ -76,6 +76,8 @@ pub enum Reason {
     Permitted(Permission),
     /// The rules were changed since the session began, and cannot be read: why.
     Unreadable(String),
+    /// A skill is followed that allows other calls.
+    Skill { skill: String, allowed: String },
 }
 
 /// Rule that decided.
@@ -104,6 +106,10 @@ impl fmt::Display for Reason {
             }
             Self::Permitted(given) => write!(f, "the owner allowed this before: {given}"),
             Self::Unreadable(why) => write!(f, "the rules as they stand now cannot be read: {why}"),
+            Self::Skill { skill, allowed } => write!(
+                f,
+                "the skill {skill} is followed until this turn ends, and it allows no such call: its allowed-tools are {allowed}"
+            ),
             Self::Unanswered(rule) => write!(f, "nobody is here to answer the question of {rule}"),
         }
     }

@@ -23,6 +23,7 @@
 //! Words of a command say what it starts, not what a program or a script does then: a deny rule is the owner's order to
 //! the agent, and the sandbox is the wall.
 
+mod allowed_tools;
 mod call;
 mod command_readers;
 mod data_takers;
@@ -40,6 +41,7 @@ mod rule;
 mod shell;
 mod table;
 
+pub use allowed_tools::AllowedTools;
 pub use call::{
     Attendance, CallFacts, CallMark, CommandFacts, CommandStart, Effect, NetworkWish, PathAccess, PathPlace,
     PathUse, SandboxLevel, ServerFacts, SessionFacts, SessionType,

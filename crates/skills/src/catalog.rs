@@ -10,6 +10,7 @@ use workspace::StoreGuard;
 use crate::discovery::{Discovery, FoundFile, RefusedPlace, SkillSource, SkillSourceKind};
 use crate::file::SkillFile;
 use crate::metadata::Machine;
+use crate::own;
 
 /// A text that may become that of a skill.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,14 @@ pub struct SkillText<'a> {
     /// The file as it is named to a model: below a workspace its path there, else the whole one.
     pub path: &'a Path,
     pub digest: Digest,
+}
+
+/// A text that its owner accepted, in the place of one that stands in the workspace by now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptedText {
+    /// The file that has it.
+    pub path: PathBuf,
+    pub text: String,
 }
 
 /// What decides about the skills of some sources.
@@ -32,6 +41,8 @@ pub struct CatalogRules<'a, M> {
     pub guard: &'a StoreGuard,
     /// Why a text is not taken; none where it is.
     pub refuses: &'a dyn Fn(SkillText<'_>) -> Option<String>,
+    /// The accepted text in place of one that is not taken.
+    pub accepted: &'a dyn Fn(SkillText<'_>) -> Option<AcceptedText>,
 }
 
 /// A skill that was found.
@@ -47,6 +58,8 @@ pub struct Skill {
     pub is_disabled: bool,
     /// Why it is not taken in.
     pub refusal: Option<String>,
+    /// The file of the workspace that has another text by now, in whose place it stands.
+    pub stands_in_for: Option<PathBuf>,
     /// What it needs and the machine does not have.
     pub missing: Vec<String>,
     /// The file of the skill of its name that goes before it.
@@ -79,8 +92,10 @@ impl Catalog {
         let mut skills = Vec::new();
         for source in sources {
             let files = found.look(*source, rules.link_targets, rules.guard);
-            skills.extend(files.into_iter().map(|file| skill(source.kind, file, rules)));
+            skills.extend(files.into_iter().map(|file| skill(source, file, rules)));
         }
+        // The built-in ones stand among those of the home.
+        skills.sort_by_key(|skill: &Skill| skill.source);
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         // One that is not offered takes the place of no other.
         for skill in
@@ -99,26 +114,61 @@ impl Catalog {
     }
 }
 
-fn skill(source: SkillSourceKind, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
+fn skill(source: &SkillSource<'_>, found: FoundFile, rules: &CatalogRules<'_, impl Machine>) -> Skill {
     let FoundFile { folder, path, is_linked, content } = found;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let source = match source.kind {
+        SkillSourceKind::Home if !is_linked && is_place_of_built_in(source.root.path(), &folder) => {
+            SkillSourceKind::BuiltIn
+        }
+        kind => kind,
+    };
     let (file, digest) = match content {
+        Ok(content) if source == SkillSourceKind::BuiltIn => {
+            (SkillFile::read_built_in(&content.bytes, &named), Some(content.digest()))
+        }
         Ok(content) => (SkillFile::read(&content.bytes, &named), Some(content.digest())),
         Err(error) => (SkillFile::unread(&named, error.problem.to_string()), None),
     };
+    // What lies in a folder that the owner named is theirs, whatever led there.
+    let is_of_workspace = source.is_of_workspace() && !is_linked;
+    let text = |path| digest.map(|digest| SkillText { is_of_workspace, path, digest });
+    let refusal = refusal(&file, &path).or_else(|| (rules.refuses)(text(&path)?));
+    let accepted = refusal.as_ref().and_then(|_| (rules.accepted)(text(&path)?));
+    let stand_in =
+        accepted.map(|AcceptedText { path, text }| (SkillFile::read(text.as_bytes(), &named), path));
+    let stand_in = stand_in.filter(|(file, path)| self::refusal(file, path).is_none());
+    let (file, path, folder, refusal, stands_in_for) = match stand_in {
+        Some((file, accepted)) => {
+            let folder = accepted.parent().unwrap_or(&folder).to_owned();
+            (file, accepted, folder, None, Some(path))
+        }
+        None => (file, path, folder, refusal, None),
+    };
     let is_off = |disabled: &String| disabled.to_lowercase() == file.name.to_lowercase();
     let is_disabled = rules.disabled.iter().any(is_off);
-    let refusal = if let Some(finding) = file.refusal() {
+    let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
+    let shadowed_by = None;
+    Skill { file, source, path, folder, is_disabled, refusal, stands_in_for, missing, shadowed_by }
+}
+
+/// Why a text is not taken in, whoever wrote it.
+fn refusal(file: &SkillFile, path: &Path) -> Option<String> {
+    if let Some(finding) = file.refusal() {
         Some(finding.why.clone())
-    } else if !is_writable_out(&path) {
+    } else if file.is_own_copy {
+        Some("it is a copy of a skill of Drawloom's own, for other programs".to_owned())
+    } else if !is_writable_out(path) {
         Some("its path has characters that a model cannot write".to_owned())
     } else {
-        // What lies in a folder that the owner named is theirs, whatever led there.
-        let is_of_workspace = source.is_of_workspace() && !is_linked;
-        digest.and_then(|digest| (rules.refuses)(SkillText { is_of_workspace, path: &path, digest }))
-    };
-    let missing = if refusal.is_none() { file.requirements.missing(rules.machine) } else { Vec::new() };
-    Skill { file, source, path, folder, is_disabled, refusal, missing, shadowed_by: None }
+        None
+    }
+}
+
+/// Whether a folder below a home is that in which a built-in skill stands.
+fn is_place_of_built_in(home: &Path, folder: &Path) -> bool {
+    let name = folder.strip_prefix(home.join("skills")).ok().and_then(Path::to_str);
+    name.is_some_and(own::is_built_in)
 }
 
 /// Whether a path is one line of plain text.

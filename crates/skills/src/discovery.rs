@@ -33,6 +33,8 @@ pub enum SkillSourceKind {
     UserAgents,
     /// `skills/` of Drawloom's home.
     Home,
+    /// A folder there of the name of a built-in skill.
+    BuiltIn,
 }
 
 impl SkillSourceKind {
@@ -44,7 +46,7 @@ impl SkillSourceKind {
     /// The folder below the root of a source.
     const fn folder(self) -> &'static str {
         match self {
-            Self::Workspace | Self::Home => "skills",
+            Self::Workspace | Self::Home | Self::BuiltIn => "skills",
             Self::WorkspaceAgents | Self::UserAgents => ".agents/skills",
         }
     }

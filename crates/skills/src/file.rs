@@ -1,13 +1,12 @@
 //! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
 
-use text::fold::folded;
 use text::terminal::{explicit, one_line};
-use unicode_normalization::UnicodeNormalization as _;
-use workspace::frontmatter::{self, FrontmatterProblem, Map, Page};
+use workspace::frontmatter::{self, FrontmatterProblem, Map, Page, ScalarKind, YamlValue};
 
 use crate::finding::{Finding, Severity};
 use crate::mending::mended;
 use crate::metadata::Requirements;
+use crate::own::{is_built_in, is_own_text, is_reserved};
 
 /// Largest file, in bytes.
 pub const MAX_BYTES: u64 = 256_000;
@@ -16,9 +15,9 @@ pub const MAX_BYTES: u64 = 256_000;
 pub(crate) const NAME: usize = 64;
 pub(crate) const DESCRIPTION: usize = 1_024;
 
-/// Names of Drawloom's own skills. No other skill has one of them.
-pub const RESERVED: [&str; 6] =
-    ["buffer", "buffer-optimizer", "loom", "reminders", "skill-creator", "summarize"];
+/// The description that a skill is begun with where its owner says none.
+pub const PLACEHOLDER: &str =
+    "Say here what it does, and when it is of use, in the words that people use when they need it.";
 
 /// A skill as its file says it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +27,37 @@ pub struct SkillFile {
     /// When it is of use, in one line; empty where the file does not say so.
     pub description: String,
     pub requirements: Requirements,
+    /// Entries of its `allowed-tools`: calls that are allowed while it is followed; none where it narrows nothing.
+    pub allowed_tools: Option<Vec<String>>,
     /// Whether a model is told of it; else a person alone calls it by name.
     pub for_model: bool,
     /// What is to be done, the text behind the frontmatter.
     pub body: String,
+    /// Whether it is a copy of one of Drawloom's own, as `skills export` writes them.
+    pub is_own_copy: bool,
     pub findings: Vec<Finding>,
 }
 
 impl SkillFile {
     /// Reads a file of a folder of this name. What is wrong with it are findings.
     pub fn read(bytes: &[u8], folder: &str) -> Self {
+        let mut file = Self::read_any(bytes, folder);
+        file.is_own_copy = is_own_text(bytes);
+        if is_reserved(&file.name) && !file.is_own_copy {
+            let why = format!("the name {} is that of a skill of Drawloom's: give it another one", file.name);
+            file.findings.push(Finding::error("reserved", why));
+        }
+        file
+    }
+
+    /// Reads a file that stands, or is to stand, in place of a built-in skill, whose name both it and its folder have; any
+    /// other as [`Self::read`] does.
+    pub fn read_built_in(bytes: &[u8], folder: &str) -> Self {
+        let file = Self::read_any(bytes, folder);
+        if file.name == folder && is_built_in(folder) { file } else { Self::read(bytes, folder) }
+    }
+
+    fn read_any(bytes: &[u8], folder: &str) -> Self {
         let mut findings = Vec::new();
         let page = page(bytes, &mut findings);
         findings.extend(
@@ -49,8 +69,10 @@ impl SkillFile {
         let description = description(&fields, &mut findings);
         let name = name(&fields, folder, &mut findings);
         let requirements = Requirements::of(&fields, &mut findings);
+        let allowed_tools = allowed_tools(&fields, &mut findings);
         let hidden = hides(&fields, &mut findings);
-        Self { name, description, requirements, for_model: !hidden, body: page.body, findings }
+        let (for_model, body) = (!hidden, page.body);
+        Self { name, description, requirements, allowed_tools, for_model, body, is_own_copy: false, findings }
     }
 
     /// A file that cannot be read, in a folder of this name.
@@ -59,8 +81,10 @@ impl SkillFile {
             name: shown_name(&words_of(folder)),
             description: String::new(),
             requirements: Requirements::default(),
+            allowed_tools: None,
             for_model: false,
             body: String::new(),
+            is_own_copy: false,
             findings: vec![Finding::error("unreadable", why)],
         }
     }
@@ -105,10 +129,6 @@ fn name(fields: &Map, folder: &str, findings: &mut Vec<Finding>) -> String {
         let why = format!("the name {shown} has characters that are not seen");
         findings.push(Finding::error("unseen_name", why));
     }
-    if RESERVED.contains(&folded(&name.nfkc().collect::<String>()).as_str()) {
-        let why = format!("the name {shown} is that of a skill of Drawloom's: give it another one");
-        findings.push(Finding::error("reserved", why));
-    }
     shown
 }
 
@@ -130,6 +150,11 @@ fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
             "it has no description: a model would not know when to use it",
         ));
     }
+    if description == PLACEHOLDER {
+        let why =
+            "its description is still the one it was begun with: say what it does, and when it is of use";
+        findings.push(Finding::error("placeholder", why));
+    }
     if length > DESCRIPTION {
         let why = format!("the description has {length} characters, where {DESCRIPTION} are allowed");
         findings.push(Finding::warning("long_description", why));
@@ -146,6 +171,52 @@ fn read<'a>(fields: &'a Map, key: &str, findings: &mut Vec<Finding>) -> Option<&
         findings.push(Finding::warning("wrong_kind", error.to_string()));
         None
     })
+}
+
+/// Entries of `allowed-tools`, in a list or in one text. One that is no text allows nothing.
+fn allowed_tools(fields: &Map, findings: &mut Vec<Finding>) -> Option<Vec<String>> {
+    const KEY: &str = "allowed-tools";
+    let mut wrong = |why: String| findings.push(Finding::warning("wrong_kind", why));
+    match fields.get(KEY) {
+        Ok(None) => None,
+        Ok(Some(YamlValue::Scalar(scalar))) => match scalar.kind() {
+            ScalarKind::Null => None,
+            _ => Some(entries(scalar.source())),
+        },
+        Ok(Some(YamlValue::List(all))) => {
+            let texts = all.iter().filter_map(|entry| match entry {
+                YamlValue::Scalar(scalar) => Some(scalar.source().trim().to_owned()),
+                YamlValue::List(_) | YamlValue::Map(_) => None,
+            });
+            let texts: Vec<String> = texts.filter(|entry| !entry.is_empty()).collect();
+            if texts.len() < all.len() {
+                wrong(format!("`{KEY}`: an entry is no text, and allows nothing"));
+            }
+            Some(texts)
+        }
+        Ok(Some(YamlValue::Map(_))) => {
+            wrong(format!("`{KEY}`: a text or a list is wanted; it allows reading alone"));
+            Some(Vec::new())
+        }
+        Err(error) => {
+            wrong(error.to_string());
+            Some(Vec::new())
+        }
+    }
+}
+
+/// Words of a text, separated by white space or commas outside of parentheses.
+fn entries(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let separates = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (c.is_whitespace() || c == ',')
+    };
+    text.split(separates).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether a model is not to be told of it. What is neither yes nor no hides it, too.

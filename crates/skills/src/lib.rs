@@ -13,12 +13,13 @@ mod file;
 mod finding;
 mod mending;
 mod metadata;
+pub mod own;
 pub mod strict;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Catalog, CatalogRules, Skill, SkillText};
+pub use catalog::{AcceptedText, Catalog, CatalogRules, Skill, SkillText};
 pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SkillSourceKind, files_below};
-pub use file::{MAX_BYTES, RESERVED, SkillFile};
+pub use file::{MAX_BYTES, PLACEHOLDER, SkillFile};
 pub use finding::{Finding, Severity};
 pub use metadata::{Machine, Requirements};

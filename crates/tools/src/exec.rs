@@ -305,6 +305,9 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
 /// The walls of one call.
 fn walls(commands: &CommandScope, call: &CallScope<'_>, arguments: &Arguments) -> Result<Walls, String> {
     let mut walls = commands.walls.clone();
+    for (name, value) in &call.variables {
+        walls.environment.entry(name.clone()).or_insert_with(|| value.clone());
+    }
     bound(&mut walls, arguments.timeout.unwrap_or(TIME));
     if call.plan_mode {
         walls.close_for_writing();

@@ -27,6 +27,9 @@ use workspace::{Content, FileError, FileKind, LinkPolicy, ReadRules, RelativePat
 
 use crate::tool::{Tool, ToolScope};
 
+/// Name of the tool that reads files.
+pub(crate) const READ: &str = "read";
+
 /// All of them.
 pub(crate) fn tools() -> [Tool; 11] {
     [
@@ -43,7 +46,7 @@ pub(crate) fn tools() -> [Tool; 11] {
             .beside_the_core(),
         Tool::writing("patch", patch::DESCRIPTION, patch::run, patch::paths, patch::preview)
             .beside_the_core(),
-        Tool::reading("read", read::DESCRIPTION, read::run),
+        Tool::reading(READ, read::DESCRIPTION, read::run),
         Tool::writing("write", write::DESCRIPTION, write::run, write::paths, write::preview),
     ]
 }

@@ -8,6 +8,7 @@ mod arguments;
 mod asked_person;
 mod call_place;
 mod changes;
+mod checked_call;
 mod checkpoint;
 mod command_tool;
 pub mod edits;
@@ -23,6 +24,7 @@ mod registry;
 mod search;
 mod server_tool;
 mod session_policy;
+mod session_skills;
 mod subagents;
 mod tool;
 mod waited_time;
@@ -35,6 +37,7 @@ pub use changes::{
     BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SAYS_NOTHING, SeenFiles,
     WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
 };
+pub use checked_call::CheckedCall;
 pub use checkpoint::{
     CheckpointRules, Checkpoints, RootCheckpoints, RootRecords, records_with, remove_records,
     remove_records_of,
@@ -46,10 +49,11 @@ pub use exec::{
     reach_roots, recording, recover_command,
 };
 pub use hooks::{Hook, HookEvent, HookedEvent};
-pub use registry::{CheckedCall, ToolRegistry};
+pub use registry::ToolRegistry;
 pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
+pub use session_skills::SessionSkill;
 pub use subagents::{SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -2,34 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::tools::server_of;
 use context::{FolderInstructions, ToolSpec};
-use loom::{Digest, NodeId, Seq, TreeId};
+use loom::{NodeId, Seq, TreeId};
 use model::Cancel;
-use policy::{
-    CallFacts, Effect, LastingAnswers, PathAccess, PathPlace, PathUse, Permission, SandboxLevel,
-    SessionFacts, SessionType, Verdict,
-};
+use policy::Effect;
 use serde_json::{Map, Value};
-use workspace::protected::{self, ProtectionMatch};
 use workspace::{RelativePath, Root, RootAccess};
 
 use crate::arguments::ArgumentSchema;
 use crate::call_place::CallPlace;
 use crate::changes::{ChangeRecorder, WrittenFile, line_name};
-use crate::exec::{self, ChangedFiles, CommandScope, EXEC, beside_commands};
+use crate::checked_call::CheckedCall;
+use crate::exec::{self, ChangedFiles};
 use crate::files;
 use crate::folder_instructions::EnteredFolders;
-use crate::hooks::{HookEvent, HookedCall, HookedEvent, hooked, on_event, refusal};
+use crate::hooks::{HookEvent, HookedEvent, on_event, refusal};
 use crate::plan;
 use crate::search;
+use crate::session_skills::{SessionSkill, SessionSkills};
 use crate::subagents::{self, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
-use crate::web::NetworkTarget;
 
 /// Letters of a name that a near one may differ in, for a hint.
 const NEAR: usize = 2;
@@ -54,15 +51,7 @@ pub struct ToolRegistry {
     /// Whether it was said that hooks do not run.
     told_unrun: AtomicBool,
     entered: Arc<EnteredFolders>,
-}
-
-/// A call whose tool is there and whose arguments fit.
-pub struct CheckedCall {
-    tool: Arc<Tool>,
-    scope: Arc<ToolScope>,
-    arguments: Value,
-    plan_mode: bool,
-    entered: Arc<EnteredFolders>,
+    skills: Arc<SessionSkills>,
 }
 
 /// What is said of the name of a server's tool that there is not.
@@ -110,7 +99,24 @@ impl ToolRegistry {
         let tools = self.tools.iter().filter(|(name, _)| is_meant(name));
         let tools =
             tools.map(|(name, (tool, schema))| (name.clone(), (Arc::clone(tool), Arc::clone(schema))));
-        Self::of_checked(tools.collect(), self.scope.of_subagent())
+        let registry = Self::of_checked(tools.collect(), self.scope.of_subagent())?;
+        Ok(Self { skills: Arc::new(self.skills.of_subagent()), ..registry })
+    }
+
+    /// The registry of a session that may follow these skills.
+    #[must_use]
+    pub fn with_skills(self, skills: Vec<SessionSkill>) -> Self {
+        Self { skills: Arc::new(SessionSkills::new(skills)), ..self }
+    }
+
+    /// Whether there are skills that may be followed.
+    pub fn has_skills(&self) -> bool {
+        !self.skills.is_empty()
+    }
+
+    /// A text of the turn, which may say to follow a skill.
+    pub fn hear(&self, text: &str) {
+        self.skills.hear(text);
     }
 
     fn of_checked(tools: ToolsByName, scope: ToolScope) -> Result<Self, String> {
@@ -125,6 +131,7 @@ impl ToolRegistry {
             turn_began: AtomicU64::new(0),
             told_unrun: AtomicBool::new(false),
             entered: Arc::default(),
+            skills: Arc::default(),
         })
     }
 
@@ -136,6 +143,7 @@ impl ToolRegistry {
     /// A turn begins, with this newest event of the store. That of the turn before; none of the first.
     pub fn begin_turn(&self, newest: u64) -> Option<u64> {
         self.entered.clear();
+        self.skills.begin_turn();
         Some(self.turn_began.swap(newest, Ordering::Relaxed)).filter(|before| *before != 0)
     }
 
@@ -288,8 +296,8 @@ impl ToolRegistry {
             if tool.server.is_some() { refused.from_outside() } else { refused }
         })?;
         let (tool, scope) = (Arc::clone(tool), Arc::clone(&self.scope));
-        let entered = Arc::clone(&self.entered);
-        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, entered })
+        let (entered, skills) = (Arc::clone(&self.entered), Arc::clone(&self.skills));
+        Ok(CheckedCall { tool, scope, arguments: arguments.clone(), plan_mode: false, entered, skills })
     }
 }
 
@@ -309,177 +317,6 @@ fn differ(one: &str, other: &str) -> usize {
         return usize::MAX;
     }
     one.bytes().zip(other.bytes()).filter(|(one, other)| one != other).count()
-}
-
-impl CheckedCall {
-    pub fn effects(&self) -> &'static [Effect] {
-        self.tool.effects
-    }
-
-    /// Whether it changes nothing, so that it may run beside others. Hooks may change whatever they like.
-    pub fn only_reads(&self) -> bool {
-        self.reads() && !self.scope.has_call_hooks()
-    }
-
-    /// Whether it changes nothing itself.
-    fn reads(&self) -> bool {
-        self.tool.only_reads(&self.scope, &self.arguments)
-    }
-
-    /// Whether it only looks at a command that runs: the next look may say something else.
-    pub fn looks_at_a_command(&self) -> bool {
-        self.tool.steers_commands() && self.reads()
-    }
-
-    /// Why it is refused in plan mode whatever policy says: it would reach a command that may write. It blocks.
-    pub fn plan_mode_refusal(&self) -> Option<String> {
-        self.tool.plan_mode_refusal(&self.scope, &self.arguments).filter(|_| self.plan_mode)
-    }
-
-    /// A path of a file tool that lies beneath no root, so that the tool refuses it whatever policy says.
-    pub fn unreached(&self) -> Option<String> {
-        let named = files::named(&self.tool.spec.name, &self.arguments);
-        named.into_iter().find(|path| self.scope.roots.place(path).is_err_and(|error| error.is_outside()))
-    }
-
-    /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
-    pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
-        self.scope.policy.decide_with(&self.facts(), session, permissions)
-    }
-
-    /// What a yes to the question about it may hold for. It blocks.
-    pub fn lasting_answers(&self, session: &SessionFacts) -> LastingAnswers {
-        let answers = self.scope.policy.lasting_answers(&self.facts(), session);
-        match &self.tool.program {
-            // Its name says nothing of what it is called with, and a file that it runs may be another one by then.
-            Some(_) if !answers.session.as_ref().is_some_and(Permission::is_of_level) => {
-                LastingAnswers::default()
-            }
-            _ => answers,
-        }
-    }
-
-    fn facts(&self) -> CallFacts {
-        let effects = self.tool.effects.iter().copied().collect();
-        let mut paths = self.tool.paths(&self.scope, &self.arguments);
-        self.scope.judge_places(&mut paths);
-        let command = self.tool.command(&self.scope, &self.arguments);
-        // Whatever hands a line to a shell, rules on exec are about it.
-        let has_line = command.as_ref().is_some_and(|command| !command.line.is_empty());
-        let name = self.tool.spec.name.as_str();
-        let bare = server_of(name).map_or(name, |(_, bare)| bare);
-        let tool = if has_line { EXEC.to_owned() } else { bare.to_owned() };
-        let target = self.tool.target(&self.scope, &self.arguments).unwrap_or_default();
-        let NetworkTarget { host, mark } = target;
-        let looks_below = files::looks_below(&self.tool.spec.name) && !self.names_files_alone(&paths);
-        let server = self.tool.server.clone();
-        CallFacts { tool, server, effects, paths, command, host, mark, looks_below }
-    }
-
-    fn names_files_alone(&self, paths: &[PathUse]) -> bool {
-        let workspace = self.scope.roots.place(".").map(|place| place.root.path());
-        workspace.is_ok_and(|workspace| paths.iter().all(|path| workspace.join(path.named()).is_file()))
-    }
-
-    /// What tells it from another call of the same tool: the paths it is about, each written one way, or all its
-    /// arguments. It blocks.
-    pub fn subject(&self) -> String {
-        let paths = self.tool.paths(&self.scope, &self.arguments);
-        if paths.is_empty() || self.tool.effects.contains(&Effect::Exec) {
-            return self.arguments.to_string();
-        }
-        let paths = paths.into_iter().map(|path| path.named().display().to_string());
-        paths.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Level of the sandbox it would run in.
-    pub fn sandbox(&self) -> SandboxLevel {
-        self.scope.commands.as_ref().map_or(SandboxLevel::None, CommandScope::level)
-    }
-
-    /// What it rests on beside its arguments: the files and programs that a command names. It blocks.
-    ///
-    /// # Errors
-    /// A file it names cannot be compared with what it will be later, for this reason.
-    pub fn rests_on(&self) -> Result<Option<Digest>, String> {
-        let Some(mut command) = self.tool.command(&self.scope, &self.arguments) else { return Ok(None) };
-        if let Some(line) = &self.tool.program {
-            command.line.clone_from(line);
-        }
-        let roots: Vec<&Root> = self.scope.roots.all().collect();
-        let walls = self.scope.commands.as_ref().map(|commands| &commands.walls);
-        exec::watched(&roots, &command, walls).map(Some)
-    }
-
-    /// Result of the call where it fails before it runs, for this reason, which may quote what its files say.
-    pub fn failed(&self, why: String) -> ToolOutput {
-        ToolOutput { trust: self.scope.trust, ..ToolOutput::error(why) }
-    }
-
-    /// The type of session it is made in.
-    pub fn session(&self) -> SessionType {
-        self.scope.session
-    }
-
-    /// What it would do, as a question shows it, or why it would do nothing; none of a call that shows nothing. It
-    /// blocks.
-    pub fn preview(&self) -> Option<Result<String, String>> {
-        self.tool.preview(&self.scope, &self.arguments)
-    }
-
-    /// The call in plan mode, where nothing may be changed: a command sees its folders read-only.
-    #[must_use]
-    pub fn in_plan_mode(self) -> Self {
-        Self { plan_mode: true, ..self }
-    }
-
-    /// Runs it. It blocks.
-    pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
-        changes.begin(self.protected_paths());
-        let call = CallScope::new(&self.scope, place, cancel, changes, self.plan_mode);
-        let run = || {
-            let run = || {
-                let output = self.tool.run(&call, self.arguments.clone());
-                // A hook may run long, and looks at commands wait for what is being made.
-                changes.finish();
-                output
-            };
-            if !self.scope.has_call_hooks() {
-                return run();
-            }
-            let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
-            hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
-        };
-        let output = beside_commands(&self.tool, (&call, &self.arguments), run);
-        self.entered.enter(&self.scope, changes, &self.places());
-        output
-    }
-
-    /// Paths of the workspace that it works at, and the folder that its command runs in. It blocks.
-    fn places(&self) -> Vec<RelativePath> {
-        let paths = self.tool.paths(&self.scope, &self.arguments).into_iter();
-        let paths = paths.filter(|path| path.further_root.is_none()).map(|path| path.path);
-        let command = self.tool.command(&self.scope, &self.arguments);
-        let folder =
-            command.filter(|command| command.further_root.is_none()).map(|command| command.directory);
-        paths.chain(folder).collect()
-    }
-
-    /// Absolute paths of what it changes of the protected set, also by what leads there; none where no command of the session runs.
-    fn protected_paths(&self) -> Vec<PathBuf> {
-        let running = self.scope.commands.as_ref().filter(|commands| commands.processes.any_runs());
-        let (Some(_), Ok(workspace)) = (running, self.scope.roots.place(".")) else {
-            return Vec::new();
-        };
-        let mut paths = self.tool.paths(&self.scope, &self.arguments);
-        paths.retain(|path| path.access != PathAccess::Read);
-        self.scope.judge_places(&mut paths);
-        let is_protected = |path: &&PathUse| {
-            matches!(path.place, PathPlace::Protected(_))
-                || !matches!(protected::touches(&path.path), ProtectionMatch::Nothing)
-        };
-        paths.iter().filter(is_protected).map(|path| workspace.root.path().join(path.named())).collect()
-    }
 }
 
 impl fmt::Debug for ToolRegistry {

@@ -4,6 +4,7 @@ mod output;
 mod typed;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,6 +122,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) pictures: RefCell<Vec<Picture>>,
     /// What a person reads of it while its turn goes on, beside the first line of what it says.
     pub(crate) brief: RefCell<Vec<String>>,
+    /// Variables that its command gets beside those of the walls.
+    pub(crate) variables: BTreeMap<String, String>,
     /// What commands in the background had changed before each command of this call began.
     pub(crate) background: RefCell<Vec<ChangedFiles>>,
 }
@@ -142,6 +145,7 @@ impl<'a> CallScope<'a> {
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
             brief: RefCell::default(),
+            variables: BTreeMap::new(),
             background: RefCell::default(),
         }
     }

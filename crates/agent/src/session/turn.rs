@@ -13,6 +13,7 @@ mod next_place;
 mod not_run;
 mod outcome;
 mod result_lines;
+mod said_in_turn;
 mod subagents;
 mod written_files;
 

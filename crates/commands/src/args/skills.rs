@@ -31,6 +31,9 @@ pub enum SkillsCommand {
     /// Add a skill to yours: shows what it brings, asks, and copies it.
     #[command(after_help = "Example: drawloom skills add ~/Downloads/pdf")]
     Add(AddSkillArgs),
+    /// Write Drawloom's own skills as folders for other programs.
+    #[command(after_help = "Example: drawloom skills export ~/.claude/skills")]
+    Export(ExportSkillsArgs),
     /// Offer a skill again that was switched off.
     #[command(after_help = "Example: drawloom skills enable pdf")]
     Enable(SkillArg),
@@ -87,6 +90,19 @@ pub struct AddSkillArgs {
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,
+}
+
+/// `skills export`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct ExportSkillsArgs {
+    /// The folder that gets a folder for each; it is made where it is missing.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[serde(rename = "dir")]
+    pub folder: PathBuf,
+    /// Replace files that differ.
+    #[arg(long)]
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// `skills check`.

@@ -158,7 +158,7 @@ impl Conversation {
         let tools = match self.tools.take() {
             Some((of, tools)) if of == agent => Some(tools),
             _ => {
-                let folders = (self.folders.as_slice(), skills.folders.as_slice());
+                let folders = (self.folders.as_slice(), skills.as_ref());
                 tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?
             }
         };

@@ -15,6 +15,7 @@ use crate::custom_commands::CustomCommands;
 use crate::error::CommandError;
 use crate::results::slash::SessionMoved;
 use crate::rights::Asker;
+use crate::skills::names_within_reach;
 use crate::slash::{CompletionNames, SlashCommand};
 
 const SAY_FIRST: &str =
@@ -193,7 +194,11 @@ impl Conversation {
         }
         let own = CustomCommands::read(app).await.commands;
         let commands = own.into_iter().map(|command| command.name).collect();
-        CompletionNames { sessions, models, commands }
+        let skills = match &self.skills {
+            Some(skills) => skills.names.clone(),
+            None => names_within_reach(app).await,
+        };
+        CompletionNames { sessions, models, commands, skills }
     }
 
     async fn went(&self, app: &App, asker: &Asker) -> Result<SessionMoved, CommandError> {

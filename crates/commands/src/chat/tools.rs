@@ -29,6 +29,7 @@ use crate::error::CommandError;
 use crate::further_roots;
 use crate::profile;
 use crate::settings::{ConfiguredHook, WebSettings};
+use crate::skills::SkillsOfSession;
 use crate::walls;
 
 /// Tools that an agent may call, asked through a model; none where there are none.
@@ -41,14 +42,15 @@ pub(super) fn of_agent(
     session: SessionType,
     model: &ModelInfo,
     is_shown: Arc<IsShown>,
-    folders: (&[FurtherRoot], &[FurtherRoot]),
+    (further, skills): (&[FurtherRoot], &SkillsOfSession),
 ) -> Result<Option<Arc<ToolRegistry>>, CommandError> {
     let names = given(app, agent, session, Some(model))?;
     if names.is_empty() {
         return Ok(None);
     }
-    let registry = registry(app, agent, scope(app, agent, session, &names, folders)?, is_shown, &names)?;
-    Ok(Some(Arc::new(registry)))
+    let scope = scope(app, agent, session, &names, (further, &skills.folders))?;
+    let registry = registry(app, agent, scope, is_shown, &names)?;
+    Ok(Some(Arc::new(registry.with_skills(skills.followable.clone()))))
 }
 
 /// Whether the configuration names the tools of an agent, or gives it a permission that brings some.

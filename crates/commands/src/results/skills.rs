@@ -26,6 +26,11 @@ pub struct SkillShown {
     pub eligible: bool,
     /// What it needs and this machine does not have.
     pub missing: Vec<String>,
+    /// The file of the workspace that has another text by now, in whose place the accepted one stands.
+    pub stands_in_for: Option<String>,
+    /// What is said of that.
+    #[serde(skip)]
+    pub notice: Option<String>,
     /// The file of the skill of its name that goes before it.
     pub shadowed_by: Option<String>,
     /// Why it is not offered, apart from these.
@@ -41,6 +46,18 @@ pub struct SkillTextShown {
     #[serde(flatten)]
     pub skill: SkillShown,
     pub text: String,
+    /// How the file that it stands in for differs, as a unified diff.
+    pub difference: Option<String>,
+}
+
+/// `skills export`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct SkillsExported {
+    pub folder: String,
+    /// Files that were written.
+    pub written: Vec<String>,
+    /// Files that were there with the same text.
+    pub unchanged: Vec<String>,
 }
 
 /// `skills check`.

@@ -7,24 +7,19 @@ use std::path::{Path, PathBuf};
 
 use loom::Digest;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use skills::{Severity, SkillFile, strict};
+use skills::{Finding, PLACEHOLDER, Severity, SkillFile, own, strict};
 use store::home::HomeDir;
 use text::bytes::size;
 use text::terminal::{explicit, one_line};
 use workspace::{FileKind, ReadRules, RelativePath, Root, canonical};
 
-use super::{as_judged_now, masked, of_name, skill_shown};
+use super::built_in::is_as_written;
+use super::{FILE, FOLDER, as_judged_now, masked, of_name, skill_shown};
 use crate::app::App;
 use crate::args::skills::{AddSkillArgs, NewSkillArgs};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::Asker;
-
-/// Folder of skills below the home.
-const FOLDER: &str = "skills";
-
-/// The file that makes a folder a skill.
-const FILE: &str = "SKILL.md";
 
 /// Most files of a skill that is added, and the bytes of all.
 const MAX_FILES: usize = 1_000;
@@ -53,9 +48,7 @@ pub(super) async fn new(
     args: &NewSkillArgs,
 ) -> Result<CommandOutcome, CommandError> {
     let NewSkillArgs { name, description } = args;
-    let when =
-        "Say here what it does, and when it is of use, in the words that people use when they need it.";
-    let description = one_line(description.as_deref().unwrap_or(when));
+    let description = one_line(description.as_deref().unwrap_or(PLACEHOLDER));
     let description = description.replace('\\', "\\\\").replace('"', "\\\"");
     let text = format!(
         "---\nname: {name}\ndescription: \"{description}\"\n---\n\nSay here what is to be done, step by step, and what \
@@ -68,10 +61,11 @@ pub(super) async fn new(
             "a name has lowercase letters, digits and single hyphens; a description up to 1,024 characters",
         ));
     }
-    require_other_name(name, &SkillFile::read(text.as_bytes(), name))?;
+    let skill = SkillFile::read(text.as_bytes(), name);
+    require_folder_name(name, skill.findings.iter().find(|finding| finding.code == "reserved"))?;
     let path = RelativePath::parse(FILE).map_err(|problem| CommandError::usage(problem.to_string(), ""))?;
     let file = AddedFile { path, bytes: text.into_bytes(), is_executable: false };
-    install(app, name, &[file])?;
+    install(app, name, (&[file], false))?;
     added(app, asker, name).await
 }
 
@@ -101,7 +95,7 @@ pub(super) async fn add(
         CommandError::not_found("skill in", &shown, "name the folder of one skill, with a SKILL.md")
     })?;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let skill = SkillFile::read(&text.bytes, &named);
+    let skill = SkillFile::read_built_in(&text.bytes, &named);
     if let Some(wrong) = skill.refusal() {
         let message = format!("{} would not be offered: {}", one_line(&shown), masked(app, &wrong.why));
         return Err(CommandError::refused(
@@ -111,9 +105,13 @@ pub(super) async fn add(
         ));
     }
     let name = skill.name.clone();
-    require_other_name(&name, &skill)?;
+    require_folder_name(&name, None)?;
+    let replaces = own::is_built_in(&name) && is_as_written(app.runtime.home.root(), &name);
     let lines = lines_of(app, &files, text, bytes);
-    let question = format!("Add the skill {name} to yours, as it is here?");
+    let question = match replaces {
+        true => format!("Put this skill {name} in the place of Drawloom's own?"),
+        false => format!("Add the skill {name} to yours, as it is here?"),
+    };
     if !yes && !app.frontend.confirm_shown(&lines, &question) {
         return Err(CommandError::refused(
             "not_accepted",
@@ -121,21 +119,20 @@ pub(super) async fn add(
             "it asks at a terminal; with --yes nobody is asked",
         ));
     }
-    install(app, &name, &files)?;
+    install(app, &name, (&files, replaces))?;
     // The owner was shown it, wherever it came from.
     let digests: Vec<Digest> = files.iter().map(|file| Digest::of(&file.bytes)).collect();
     app.runtime.store.accept_files(&asker.principal, digests).await?;
     added(app, asker, &name).await
 }
 
-/// Refuses a name that cannot be that of a folder.
-fn require_other_name(name: &str, skill: &SkillFile) -> Result<(), CommandError> {
+/// Refuses a name that a finding is about, or that cannot be that of a folder.
+fn require_folder_name(name: &str, wrong: Option<&Finding>) -> Result<(), CommandError> {
     let is_one = RelativePath::parse(name).is_ok_and(|path| path.as_path().components().count() == 1);
-    if is_one && !name.starts_with('.') && skill.refusal().is_none() {
+    if is_one && !name.starts_with('.') && wrong.is_none() {
         return Ok(());
     }
-    let why =
-        skill.refusal().map_or_else(|| "it is no name of a folder".to_owned(), |wrong| wrong.why.clone());
+    let why = wrong.map_or_else(|| "it is no name of a folder".to_owned(), |wrong| wrong.why.clone());
     Err(CommandError::usage(format!("{} cannot be added: {why}", explicit(name)), "give it another name"))
 }
 
@@ -198,8 +195,8 @@ fn lines_of(app: &App, files: &[AddedFile], text: &AddedFile, bytes: u64) -> Vec
     files.iter().take(NAMED).map(line).chain(more).chain([String::new()]).chain(body).collect()
 }
 
-/// Writes files as those of a skill of the home: all of them, or none.
-fn install(app: &App, name: &str, files: &[AddedFile]) -> Result<(), CommandError> {
+/// Writes files as those of a skill of the home: all of them, or none; where it `replaces` one, that one goes.
+fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Result<(), CommandError> {
     let home = &app.runtime.home;
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -215,7 +212,10 @@ fn install(app: &App, name: &str, files: &[AddedFile]) -> Result<(), CommandErro
     let skills = home.root().join(FOLDER);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&skills).map_err(failed(&skills))?;
     let place: PathBuf = skills.join(name);
-    match renameat_with(CWD, staged.path(), CWD, &place, RenameFlags::NOREPLACE) {
+    let how = if replaces && place.exists() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+    match renameat_with(CWD, staged.path(), CWD, &place, how) {
+        // What stood there is cleared away with the staging folder.
+        Ok(()) if how == RenameFlags::EXCHANGE => return synced(&skills),
         Ok(()) => {}
         Err(rustix::io::Errno::EXIST) => {
             return Err(CommandError::refused(
@@ -228,7 +228,12 @@ fn install(app: &App, name: &str, files: &[AddedFile]) -> Result<(), CommandErro
     }
     // It stands at its place: nothing is to be cleared away.
     let _ = staged.keep();
-    fs::File::open(&skills).and_then(|folder| folder.sync_all()).map_err(failed(&skills))
+    synced(&skills)
+}
+
+fn synced(folder: &Path) -> Result<(), CommandError> {
+    let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| CommandError::file("cannot write", folder, &error))
 }
 
 fn write(path: &Path, file: &AddedFile) -> std::io::Result<()> {

@@ -6,7 +6,7 @@ use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
 use workspace::{Accept, Root, canonical};
 
 use super::within_reach::{link_targets, source_folders};
-use super::{masked, path_shown};
+use super::{FOLDER, masked, path_shown};
 use crate::app::App;
 use crate::args::skills::SkillsCheckArgs;
 use crate::error::CommandError;
@@ -61,11 +61,13 @@ impl SkillsChecked {
     }
 
     fn file(&mut self, app: &App, path: &Path, folder: &Path, (bytes, strict): (Result<&[u8], &str>, bool)) {
-        let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_of_built_in = folder.parent() == Some(&*app.runtime.home.root().join(FOLDER));
         let findings = match bytes {
-            Ok(bytes) if strict => strict::check(bytes, &folder),
-            Ok(bytes) => SkillFile::read(bytes, &folder).findings,
-            Err(why) => SkillFile::unread(&folder, why.to_owned()).findings,
+            Ok(bytes) if strict => strict::check(bytes, &name),
+            Ok(bytes) if is_of_built_in => SkillFile::read_built_in(bytes, &name).findings,
+            Ok(bytes) => SkillFile::read(bytes, &name).findings,
+            Err(why) => SkillFile::unread(&name, why.to_owned()).findings,
         };
         self.skills += 1;
         self.problems.extend(findings.into_iter().map(|finding| SkillProblem {

@@ -1,18 +1,22 @@
 //! Skills within reach of a call: where they stand, which texts count, and what a session is told of them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use context::{SkillEntry, SkillsIndex};
+use context::{RefusedSkill, SkillEntry, SkillsIndex};
 use loom::{Digest, Trust};
-use skills::{Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
+use policy::AllowedTools;
+use skills::{AcceptedText, Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
 use store::Principal;
 use text::mask::Masker;
 use text::terminal::one_line;
-use workspace::trust::{Accepted, decide};
+use tools::SessionSkill;
+use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::{masked, path_shown};
+use super::accepted_texts::{accepted_text, earlier_stand_in};
+use super::{built_in, folder_shown, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -29,8 +33,12 @@ pub(crate) struct SkillsOfSession {
     pub(crate) index: Option<SkillsIndex>,
     /// Folders of offered skills beside the workspace, which file tools read.
     pub(crate) folders: Vec<FurtherRoot>,
+    /// Names of those that are offered.
+    pub(crate) names: Vec<String>,
+    /// Skills that may be followed.
+    pub(crate) followable: Vec<SessionSkill>,
     /// Files that are not taken, as an earlier list may name them.
-    pub(crate) refused: Vec<String>,
+    pub(crate) refused: Vec<RefusedSkill>,
 }
 
 impl SkillsOfSession {
@@ -39,9 +47,10 @@ impl SkillsOfSession {
         let Catalog { skills, refused } = of_session(app).await;
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
-        let of_skills = skills.iter().filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
+        let refused_skills = skills.iter().filter_map(|skill| refused_skill(app, skill)).collect();
         let places = refused.iter().map(|place| (&place.path, &place.why));
-        let switched_on = skills.iter().filter(|skill| !skill.is_disabled);
+        // That a copy for other programs is none of ours was wanted.
+        let switched_on = skills.iter().filter(|skill| !skill.is_disabled && !skill.file.is_own_copy);
         let told = switched_on.filter_map(|skill| Some((&skill.path, skill.refusal.as_ref()?)));
         for (path, why) in places.chain(told) {
             app.frontend.note(&format!(
@@ -50,12 +59,87 @@ impl SkillsOfSession {
                 one_line(&masked(app, why))
             ));
         }
+        for skill in skills.iter().filter(|skill| skill.is_eligible()) {
+            if let Some(path) = &skill.stands_in_for {
+                app.frontend.note(&changed_since(app, skill, path));
+            }
+        }
         Self {
+            names: names(app, &skills),
+            followable: skills
+                .iter()
+                .filter(|skill| skill.is_eligible())
+                .map(|skill| followable(app, skill))
+                .collect(),
             folders: beside.map(folder).collect(),
             index: index(&app.runtime.masker, &skills),
-            refused: of_skills.map(|(path, _)| path_shown(app, path)).collect(),
+            refused: refused_skills,
         }
     }
+}
+
+/// A file that is not taken, with the one that stands in for it.
+fn refused_skill(app: &App, skill: &Skill) -> Option<RefusedSkill> {
+    let accepted = skill.is_eligible().then(|| path_shown(app, &skill.path));
+    let path = match (&skill.stands_in_for, &skill.refusal) {
+        (Some(path), _) => path.clone(),
+        (None, Some(_)) => skill.path.clone(),
+        // A list of the time when its accepted text stood in for it names that.
+        (None, None) if skill.path.is_relative() => earlier_stand_in(app, &skill.path)?,
+        (None, None) => return None,
+    };
+    Some(RefusedSkill { path: path_shown(app, &path), accepted })
+}
+
+/// What is said of a skill whose file has another text than the accepted one.
+pub(super) fn changed_since(app: &App, skill: &Skill, path: &Path) -> String {
+    format!(
+        "{} changed since you trusted the workspace, and the text that you accepted is used: `drawloom skills show {}` shows \
+         the difference, `drawloom workspace trust` accepts it",
+        one_line(&path_shown(app, path)),
+        quoted(&masked(app, &skill.file.name))
+    )
+}
+
+fn followable(app: &App, skill: &Skill) -> SessionSkill {
+    SessionSkill {
+        name: masked(app, &skill.file.name),
+        file: skill.path.to_string_lossy().into_owned(),
+        folder: folder_shown(app, skill),
+        allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
+        variables: variables(app, skill),
+    }
+}
+
+/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked.
+fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for name in app.settings.skills.variables.get(&skill.file.name).into_iter().flatten() {
+        let left_out = |why: &str| {
+            let shown = masked(app, &skill.file.name);
+            app.frontend.note(&format!("commands of the skill {shown} do not get {name}: {why}"));
+        };
+        match std::env::var(name) {
+            _ if skill.source.is_of_workspace() => {
+                left_out("it is a skill of the workspace; `drawloom skills add` makes it yours");
+            }
+            Ok(value) if !value.is_empty() && masked(app, &value) != value => {
+                found.insert(name.clone(), value);
+            }
+            Ok(value) if !value.is_empty() => left_out("its value is too short to be masked"),
+            _ => left_out("it is not set"),
+        }
+    }
+    found
+}
+
+/// Names of skills that a message may name.
+pub(crate) async fn names_within_reach(app: &App) -> Vec<String> {
+    names(app, &of_session(app).await.skills)
+}
+
+fn names(app: &App, skills: &[Skill]) -> Vec<String> {
+    skills.iter().filter(|skill| skill.is_eligible()).map(|skill| masked(app, &skill.file.name)).collect()
 }
 
 /// What models are told of skills; none where there is none to tell of.
@@ -80,21 +164,34 @@ pub(super) async fn of_session(app: &App) -> Catalog {
 
 /// Skills within reach where nothing of a workspace is loaded: by what the owner said of it before.
 pub(super) async fn as_judged_now(app: &App, asker: &Asker) -> Result<Catalog, CommandError> {
+    Ok(judged_now(app, asker).await?.0)
+}
+
+/// [`as_judged_now`], with the workspace that is loaded and its accepted texts.
+pub(super) async fn judged_now(
+    app: &App,
+    asker: &Asker,
+) -> Result<(Catalog, Option<(Root, Accepted)>), CommandError> {
     let looked =
         app.workspace.folder.as_deref().and_then(|folder| InspectedFolder::at(folder, &app.guard).ok());
     let Some((InspectedFolder { root, id, inventory }, arrival)) = looked.zip(app.workspace.arrival) else {
-        return Ok(catalog(app, None, &Accepted::default()).await);
+        return Ok((catalog(app, None, &Accepted::default()).await, None));
     };
     let record = answered(&app.runtime.store, &asker.principal, &id).await?;
     let decision = decide(&id, &inventory, arrival, record.as_ref());
     let accepted = Accepted::of(&id, arrival, record.as_ref());
-    if !decision.loads() {
+    let off = inventory.items.iter().filter(|item| item.kind == ItemKind::Skill).count();
+    if !decision.loads() && off > 0 {
+        let (skills, them) = if off == 1 { ("1 skill", "it") } else { (&*format!("{off} skills"), "them") };
+        let folder = quoted(&id.path.to_string_lossy());
         app.frontend.note(&format!(
-            "skills of the workspace are off ({decision}): `drawloom workspace trust` loads them, `skills check` checks \
-             them"
+            "{skills} of the workspace not read ({decision}): `drawloom skills check` checks {them}, `drawloom workspace \
+             trust {folder}` has {them} read from now on"
         ));
     }
-    Ok(catalog(app, decision.loads().then_some(&root), &accepted).await)
+    let root = decision.loads().then_some(root);
+    let catalog = catalog(app, root.as_ref(), &accepted).await;
+    Ok((catalog, root.map(|root| (root, accepted))))
 }
 
 /// All skills within reach. A text of the workspace counts where it is accepted; one that is known to come from outside
@@ -109,7 +206,7 @@ async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Ca
         return found;
     }
     let home = app.runtime.home.root();
-    read(app, workspace, &|text| {
+    read(app, (workspace, accepted), &|text| {
         if was_shown(accepted, text) {
             return refusal(home, workspace, accepted, text);
         }
@@ -148,7 +245,7 @@ pub(crate) fn why_outside(text: SkillText<'_>) -> String {
 fn taken_in(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> (Catalog, Vec<Digest>) {
     let home = app.runtime.home.root();
     let unjudged = RefCell::new(Vec::new());
-    let found = read(app, workspace, &|text| {
+    let found = read(app, (workspace, accepted), &|text| {
         if !was_shown(accepted, text) {
             unjudged.borrow_mut().push(text.digest);
         }
@@ -177,13 +274,19 @@ pub fn refusal(
     made_by_command(&agent::command_records(home), root, text.path, text.digest)
 }
 
-fn read(app: &App, workspace: Option<&Root>, refuses: &dyn Fn(SkillText<'_>) -> Option<String>) -> Catalog {
+fn read(
+    app: &App,
+    (workspace, accepted): (Option<&Root>, &Accepted),
+    refuses: &dyn Fn(SkillText<'_>) -> Option<String>,
+) -> Catalog {
+    built_in::write(app);
     let runtime = &app.runtime;
     let sources = SkillSources {
         home: runtime.home.root(),
         settings: &app.settings.skills,
         guard: &app.guard,
         masker: &runtime.masker,
+        accepted: &|text| accepted_text(app, accepted, text),
     };
     sources.read(workspace, refuses)
 }
@@ -195,6 +298,8 @@ pub struct SkillSources<'a> {
     pub settings: &'a SkillSettings,
     pub guard: &'a StoreGuard,
     pub masker: &'a Masker,
+    /// The accepted text in place of one that is not taken.
+    pub accepted: &'a dyn Fn(SkillText<'_>) -> Option<AcceptedText>,
 }
 
 impl SkillSources<'_> {
@@ -220,6 +325,7 @@ impl SkillSources<'_> {
             disabled: &self.settings.disabled,
             link_targets: &link_targets(self.settings),
             guard: self.guard,
+            accepted: self.accepted,
             refuses: &|text| {
                 // The path is what a model opens: with a mark in it, it leads nowhere.
                 let path = text.path.to_string_lossy();

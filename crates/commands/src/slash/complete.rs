@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Section, TABLE};
+use crate::skills::is_of_name;
 
 /// What the argument of a command may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +25,19 @@ pub struct CompletionNames {
     pub models: Vec<String>,
     /// Commands of the owner's own.
     pub commands: Vec<String>,
+    /// Skills that a message may name.
+    pub skills: Vec<String>,
 }
 
 /// What may stand at the end of `line`, which ends at the cursor: texts with the bytes of the line each replaces.
 pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<String>) {
     let none = (line.len()..line.len(), Vec::new());
-    let Some(typed) = line.strip_prefix('/') else { return none };
+    let Some(typed) = line.strip_prefix('/') else {
+        return skill_begun(line).map_or(none, |typed| {
+            let names = known.skills.iter().map(String::as_str);
+            (line.len() - typed.len()..line.len(), beginning(typed, names, ""))
+        });
+    };
     let Some((name, argument)) = typed.split_once(' ') else {
         let own = known.commands.iter().map(String::as_str);
         return (0..line.len(), beginning(typed, TABLE.iter().map(|row| row.name).chain(own), "/"));
@@ -52,6 +60,14 @@ pub fn complete(line: &str, known: &CompletionNames) -> (Range<usize>, Vec<Strin
     (line.len() - argument.len()..line.len(), found)
 }
 
+/// What of the name of a skill is typed at the end of a text, behind the `$` that begins it.
+fn skill_begun(line: &str) -> Option<&str> {
+    let word = line.rsplit(char::is_whitespace).next()?;
+    let (before, typed) = word.rsplit_once('$')?;
+    (!before.ends_with(|c: char| is_of_name(c) || matches!(c, '$' | '\\')) && typed.chars().all(is_of_name))
+        .then_some(typed)
+}
+
 fn beginning<'a>(typed: &str, all: impl Iterator<Item = &'a str>, before: &str) -> Vec<String> {
     all.filter(|one| one.starts_with(typed)).map(|one| format!("{before}{one}")).collect()
 }
@@ -66,6 +82,7 @@ mod tests {
             sessions: vec!["main".into(), "main:alt".into(), "plans".into()],
             models: vec!["script:echo".into()],
             commands: vec!["reword".into()],
+            skills: vec!["paint".into(), "pdf".into()],
         };
         let of = |line| complete(line, &known);
         assert_eq!(
@@ -92,7 +109,21 @@ mod tests {
         assert_eq!(of("/context d").1, ["detail"]);
         assert_eq!(of("/help und").1, ["undo"]);
         assert_eq!(of("/help se").1, ["settings", "session", "sessions", "set", "search"]);
-        for text in ["", "he", "//s", "/rename x", "/switch main m", "/nothing x"] {
+        assert_eq!(of("Use ($p"), (6..7, vec!["paint".to_owned(), "pdf".to_owned()]));
+        assert_eq!(of("$pd").1, ["pdf"]);
+        for text in [
+            "",
+            "he",
+            "//s",
+            "/rename x",
+            "/switch main m",
+            "/nothing x",
+            "$pdf and",
+            "5$p",
+            "$$p",
+            "\\$p",
+            "$HO",
+        ] {
             assert!(of(text).1.is_empty(), "{text}");
         }
     }

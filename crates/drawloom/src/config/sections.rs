@@ -322,11 +322,21 @@ pub(crate) struct Skills {
     pub(crate) disabled: Vec<String>,
     /// Folders that links to skills may lead to, such as ~/dotfiles/skills; other links are not followed.
     pub(crate) link_targets: Vec<PathBuf>,
+    #[schemars(schema_with = "named::<SkillVariables>")]
+    pub(crate) env: BTreeMap<String, SkillVariables>,
 }
+
+/// Variables of your environment that commands get while your skill of this name is followed. Their values are masked in
+/// all that is said.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct SkillVariables(pub(crate) Vec<String>);
 
 impl Skills {
     pub(crate) fn of_commands(&self) -> SkillSettings {
-        SkillSettings { disabled: self.disabled.clone(), link_targets: self.link_targets.clone() }
+        let Self { disabled, link_targets, env } = self.clone();
+        let variables = env.into_iter().map(|(skill, variables)| (skill, variables.0)).collect();
+        SkillSettings { disabled, link_targets, variables }
     }
 }
 

@@ -29,7 +29,13 @@ pub(super) fn checks(
     let (masker, _) = secrets::masker(config, &paths.home)?;
     let Ok(guard) = paths.guard() else { return Ok(None) };
     let settings = config.skills.of_commands();
-    let sources = SkillSources { home: &paths.home, settings: &settings, guard: &guard, masker: &masker };
+    let sources = SkillSources {
+        home: &paths.home,
+        settings: &settings,
+        guard: &guard,
+        masker: &masker,
+        accepted: &|_| None,
+    };
     let found = match workspace {
         Some((root, accepted)) => {
             sources.read(Some(root), &|text| refusal(&paths.home, Some(root), accepted, text))

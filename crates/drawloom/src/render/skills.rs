@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::skills::{SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsShown};
+use commands::results::skills::{
+    SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
+};
 
 use super::columns::{count, word, wrapped};
 use super::{OutputStyle, RenderedOutcome, table};
@@ -20,8 +22,9 @@ pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
         0 => "there is room for the names alone: descriptions are not sent".to_owned(),
         most => format!("descriptions of more than {most} characters are shortened to as many"),
     });
+    let changed = found.skills.iter().filter_map(|skill| skill.notice.clone());
     RenderedOutcome::new(table::explained(&rows, to))
-        .noting(refused.chain(shortened))
+        .noting(refused.chain(changed).chain(shortened))
         .or_saying(to, "no skills: docs/skills.md says how to write one")
 }
 
@@ -33,6 +36,7 @@ fn state(skill: &SkillShown) -> String {
         return format!("not offered: {path} goes before it");
     }
     match (&skill.missing[..], skill.for_model) {
+        ([], true) if skill.stands_in_for.is_some() => "offered as you accepted it".to_owned(),
         ([], true) => "offered".to_owned(),
         ([], false) => "offered to you alone".to_owned(),
         (missing, _) => format!("not offered: missing {}", missing.join(", ")),
@@ -40,7 +44,7 @@ fn state(skill: &SkillShown) -> String {
 }
 
 pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
-    let SkillTextShown { skill, text } = found;
+    let SkillTextShown { skill, text, difference } = found;
     let mut out = String::new();
     for line in [format!("{}  {}", skill.name, state(skill)), skill.path.clone(), skill.description.clone()] {
         out += &wrapped(&to.line(&line), "", to);
@@ -49,6 +53,28 @@ pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
     if !out.ends_with('\n') {
         out.push('\n');
     }
+    if let (Some(notice), Some(difference)) = (&skill.notice, difference) {
+        let _ = write!(out, "\n{}\n{}", wrapped(&to.line(notice), "", to), to.text(difference));
+    }
+    out
+}
+
+pub(super) fn exported(done: &SkillsExported, to: OutputStyle) -> String {
+    let SkillsExported { folder, written, unchanged } = done;
+    let mut out = String::new();
+    for path in written {
+        out += &wrapped(&to.line(path), "    ", to);
+    }
+    let there = match unchanged.len() {
+        0 => String::new(),
+        number => format!(", {number} there already"),
+    };
+    let _ = writeln!(
+        out,
+        "{} written to {}{there}",
+        count(written.len() as u64, "skill", "skills"),
+        to.line(folder)
+    );
     out
 }
 

@@ -149,7 +149,7 @@ fn a_skill_is_followed_when_its_owner_says_so() {
     let (answer, _) = said(&world, "/skills run weav");
     assert_eq!(answer["error"]["hint"], "did you mean weave?", "{answer}");
     let (answer, _) = said(&world, "/skills");
-    assert_eq!(answer["skills"].as_array().map(Vec::len), Some(2), "{answer}");
+    assert_eq!(answer["skills"].as_array().map(Vec::len), Some(4), "{answer}");
 }
 
 #[test]

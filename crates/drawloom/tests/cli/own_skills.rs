@@ -21,6 +21,14 @@ fn project(world: &World) -> String {
     text(&world.path("project"))
 }
 
+/// Folders of the owner's own skills in the home.
+fn in_home(world: &World) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(world.home().join("skills")) else { return Vec::new() };
+    let folders = entries.map(Result::unwrap).filter(|entry| entry.path().is_dir());
+    let names = folders.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| !matches!(name.as_str(), "skill-creator" | "summarize")).collect()
+}
+
 #[test]
 fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
     let world = world();
@@ -39,9 +47,23 @@ fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
         let run = world.run(&["skills", "new", "--", bad]);
         assert_eq!(run.code, Some(2), "{bad}: {run:?}");
     }
+    // Nobody is told of one that says nothing yet.
+    let (_, begun) = world.json(&["skills", "new", "unsaid"]);
+    assert!(begun["why"].as_str().unwrap().contains("still the one it was begun with"), "{begun}");
+    let (code, refused) = world.json(&["skills", "new", "unsaid"]);
+    assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("exists")), "{refused}");
+    let shown = listed(&world, &[]);
+    let unsaid = shown["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == "unsaid").unwrap();
+    assert_eq!(unsaid["eligible"], json!(false));
+    let unsaid = world.home().join("skills/unsaid/SKILL.md");
+    let text = fs::read_to_string(&unsaid).unwrap();
+    fs::write(&unsaid, text.replace("Say here what it does, and when", "Unsay it when")).unwrap();
+    let (_, shown) = world.json(&["skills", "show", "unsaid"]);
+    assert_eq!(shown["eligible"], json!(true), "{shown}");
+    fs::remove_dir_all(world.home().join("skills/unsaid")).unwrap();
     let long = "x".repeat(1_025);
     assert_eq!(world.run(&["skills", "new", "long", "--description", &long]).code, Some(2));
-    assert_eq!(fs::read_dir(world.home().join("skills")).unwrap().count(), 1);
+    assert_eq!(in_home(&world), ["weave-scarf"]);
 }
 
 #[test]
@@ -58,7 +80,7 @@ fn a_skill_is_added_whole_or_not_at_all() {
     // Where nobody is asked, nothing is added.
     let (code, refused) = world.json(&["skills", "add", &text(&from)]);
     assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("not_accepted")), "{refused}");
-    assert!(!home.exists());
+    assert_eq!(in_home(&world), [""; 0]);
     let (code, added) = world.json(&["skills", "add", "--yes", &text(&from.join("SKILL.md"))]);
     assert_eq!(
         (code, &added["name"], &added["source"]),
@@ -91,7 +113,7 @@ fn a_skill_is_added_whole_or_not_at_all() {
         Some(3),
         "no skill itself"
     );
-    assert_eq!(fs::read_dir(&home).unwrap().count(), 1);
+    assert_eq!(in_home(&world), ["paint"]);
     let left = fs::read_dir(world.home().join("cache")).unwrap().filter_map(Result::ok);
     assert_eq!(left.filter(|left| left.file_name().to_string_lossy().starts_with("skill-")).count(), 0);
 }
@@ -116,7 +138,14 @@ fn a_skill_is_switched_off_and_on_by_its_name() {
     assert_eq!(switch("enable", "weave").code, Some(0));
     assert!(is_on("weave") && !is_on("paint"));
     assert_eq!(switch("enable", "weave").code, Some(4));
-    assert!(world.ok(&["config", "get", "skills.disabled"]).contains("paint"));
+    let (code, unknown) = world.json(&["--workspace", &project, "skills", "enable", "weav"]);
+    assert_eq!((code, &unknown["error"]["hint"]), (Some(3), &json!("did you mean weave?")), "{unknown}");
+    // One that is gone is switched on again by its name.
+    fs::remove_dir_all(world.path("project/skills/paint")).unwrap();
+    assert_eq!(switch("enable", "paint").code, Some(0));
+    assert_eq!((switch("enable", "paint").code, switch("disable", "summarize").code), (Some(3), Some(0)));
+    assert!(!is_on("summarize"));
+    assert!(world.ok(&["config", "get", "skills.disabled"]).contains("summarize"));
 }
 
 #[test]
@@ -142,8 +171,8 @@ fn doctor_says_which_skills_are_left_out_and_whether_descriptions_are_shortened(
         let described = format!("---\nname: s{number}\ndescription: {}\n---\nDo.\n", "long ".repeat(150));
         fs::write(folder.join("SKILL.md"), described).unwrap();
     }
-    let why = check(&world).unwrap()["why"].as_str().unwrap().to_owned();
     let shortened = listed(&world, &[])["shortened_to"].as_u64().unwrap();
+    let why = check(&world).unwrap()["why"].as_str().unwrap().to_owned();
     let said = format!("descriptions of more than {shortened} characters are shortened");
     assert!(why.contains(&said), "{why}");
 }

@@ -54,11 +54,12 @@ pub(crate) fn listed(world: &World, arguments: &[&str]) -> Value {
     answer
 }
 
-/// Of each skill: its name, source, and whether it is offered.
+/// Of each skill that is not built in: its name, source, and whether it is offered.
 fn brief(answer: &Value) -> Vec<(String, String, bool)> {
     let word = |skill: &Value, key: &str| skill[key].as_str().unwrap().to_owned();
     let skills = answer["skills"].as_array().unwrap().iter();
     skills
+        .filter(|skill| skill["source"] != "built_in")
         .map(|skill| (word(skill, "name"), word(skill, "source"), skill["eligible"].as_bool().unwrap()))
         .collect()
 }
@@ -137,7 +138,10 @@ fn skills_of_a_workspace_count_where_the_owner_was_shown_them() {
     };
     let (answer, notice) = list();
     assert_eq!(brief(&answer), rows(&[("paint", "home", true)]));
-    assert!(notice.contains("skills of the workspace are off"), "{notice}");
+    assert!(
+        notice.contains("2 skills of the workspace not read") && notice.contains("workspace trust"),
+        "{notice}"
+    );
     world.ok(&["workspace", "trust", &text(&world.path("here"))]);
     let (answer, _) = list();
     let trusted =
@@ -146,10 +150,13 @@ fn skills_of_a_workspace_count_where_the_owner_was_shown_them() {
     assert!(answer["skills"][0]["why"].as_str().unwrap().contains("a skill of Drawloom's"), "{answer}");
     skill(&world, "here/skills/paint", "license: other\n");
     let (answer, _) = list();
-    let changed =
-        rows(&[("buffer", "workspace", false), ("paint", "workspace", false), ("paint", "home", true)]);
-    assert_eq!(brief(&answer), changed, "{answer}");
-    assert!(answer["skills"][1]["why"].as_str().unwrap().contains("since you trusted"), "{answer}");
+    assert_eq!(brief(&answer), trusted, "{answer}");
+    assert_eq!(answer["skills"][1]["stands_in_for"], "skills/paint/SKILL.md", "{answer}");
+    // One that came since has no text that was accepted.
+    skill(&world, "here/skills/sing", "");
+    let (answer, _) = list();
+    assert!(answer["skills"][2]["why"].as_str().unwrap().contains("since you trusted"), "{answer}");
+    fs::remove_dir_all(world.path("here/skills/sing")).unwrap();
     // What is checked needs no trust.
     world.ok(&["workspace", "untrust", &text(&world.path("here"))]);
     let mut check = world.command(&["skills", "check", "--json"]);
@@ -158,7 +165,7 @@ fn skills_of_a_workspace_count_where_the_owner_was_shown_them() {
     let answer: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(
         (&answer["skills"], &answer["problems"][0]["code"]),
-        (&json!(3), &json!("reserved")),
+        (&json!(5), &json!("reserved")),
         "{answer}"
     );
 }
@@ -310,10 +317,12 @@ fn s4_a_model_is_told_of_no_skill_that_the_owner_was_not_shown() {
     world.ok(&["workspace", "trust", &text(&world.path("here"))]);
     let trusted = told_in(&world, "here");
     assert!(trusted.contains("When stranger is to be done"), "{trusted}");
-    skill(&world, "here/skills/stranger", "license: other\n");
+    let other = "---\nname: stranger\ndescription: EVIL\n---\n";
+    fs::write(world.path("here/skills/stranger/SKILL.md"), other).unwrap();
+    skill(&world, "here/skills/newer", "");
     let changed = told_in(&world, "here");
-    assert!(changed.contains("When knit is to be done") && !changed.contains("stranger"), "{changed}");
-    skill(&world, "here/skills/stranger", "");
+    assert!(changed.contains("When knit is to be done") && !changed.contains("newer"), "{changed}");
+    assert!(changed.contains("When stranger is to be done") && !changed.contains("EVIL"), "{changed}");
     world.ok(&["workspace", "untrust", &text(&world.path("here"))]);
     assert!(!told_in(&world, "here").contains("stranger"));
 }
@@ -419,7 +428,7 @@ fn a_skill_that_changes_in_a_conversation_is_told_of_once_as_not_accepted() {
     assert!(!told(&[]).0.contains("not accepted as"));
     skill(&world, "here/skills/paint", "license: other\n");
     let (second, notices) = told(&[]);
-    let said = "These skills of the list are not accepted as their files are: skills/paint/SKILL.md. Do not";
+    let said = "These skills of the list are not accepted as their files are: skills/paint/SKILL.md (read ";
     assert!(second.contains("- paint (skills/paint/SKILL.md)"), "{second}");
     assert_eq!(second.matches(said).count(), 1, "{second}");
     let stays = "skills/paint/SKILL.md stays in the list of this conversation: the model is told that";

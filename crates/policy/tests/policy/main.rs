@@ -8,5 +8,6 @@ mod everyday;
 mod lasting;
 mod laws;
 mod rules;
+mod skills;
 mod support;
 mod table;

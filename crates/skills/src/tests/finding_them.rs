@@ -52,7 +52,14 @@ impl World {
         let machine = &Having::default();
         Catalog::read(
             &sources,
-            &CatalogRules { machine, disabled, link_targets: &[], guard: &guard, refuses },
+            &CatalogRules {
+                machine,
+                disabled,
+                link_targets: &[],
+                guard: &guard,
+                refuses,
+                accepted: &|_| None,
+            },
         )
     }
 
@@ -128,15 +135,43 @@ fn a_skill_of_a_workspace_that_is_not_offered_takes_no_place() {
 #[test]
 fn no_other_skill_has_a_name_of_drawlooms_own() {
     let world = World::new();
-    for name in crate::RESERVED {
+    let names = crate::own::OWN.iter().map(|own| own.name).chain(["reminders"]);
+    for name in names.clone() {
         world.skill(&format!("work/skills/{name}"));
     }
     world.put("home/skills/x/SKILL.md", "---\nname: Buffer\ndescription: d\n---\n");
     let catalog = world.catalog();
-    assert_eq!(catalog.skills.len(), crate::RESERVED.len() + 1);
+    assert_eq!(catalog.skills.len(), names.count() + 1);
     for skill in &catalog.skills {
         assert!(skill.refusal.as_ref().unwrap().contains("of a skill of Drawloom's"), "{skill:?}");
     }
+}
+
+/// What the owner wrote in its place is theirs; a copy elsewhere is one for other programs.
+#[test]
+fn a_built_in_skill_stands_in_its_folder_of_the_home_alone() {
+    let world = World::new();
+    let summarize = crate::own::built_in().find(|own| own.name == "summarize").unwrap();
+    world.put("home/skills/summarize/SKILL.md", summarize.text);
+    world.put("home/skills/skill-creator/SKILL.md", "---\nname: skill-creator\ndescription: mine\n---\n");
+    world.put("home/skills/deep/summarize/SKILL.md", summarize.text);
+    world.put("user/.agents/skills/summarize/SKILL.md", summarize.text);
+    world.skill("work/skills/summarize");
+    world.skill("home/skills/zip");
+    let catalog = world.catalog();
+    let offered: Vec<_> = catalog.skills.iter().filter(|skill| skill.is_eligible()).collect();
+    let offered: Vec<_> = offered.iter().map(|skill| (skill.file.name.as_str(), skill.source)).collect();
+    assert_eq!(
+        offered,
+        [
+            ("zip", SkillSourceKind::Home),
+            ("skill-creator", SkillSourceKind::BuiltIn),
+            ("summarize", SkillSourceKind::BuiltIn)
+        ]
+    );
+    let why = |n: usize| catalog.skills[n].refusal.clone().unwrap();
+    assert!(why(0).contains("of a skill of Drawloom's"), "{}", why(0));
+    assert!(why(1).contains("a copy") && why(2).contains("a copy"), "{catalog:?}");
 }
 
 #[test]
@@ -187,6 +222,7 @@ fn links_lead_only_to_folders_that_the_owner_named() {
         disabled: &[],
         link_targets: &targets,
         guard: &guard,
+        accepted: &|_| None,
         refuses: &|text| {
             let is_accepted = text.path == Path::new("skills/own/SKILL.md");
             (text.is_of_workspace && !is_accepted).then(|| "unseen".to_owned())

@@ -284,3 +284,22 @@ fn what_cannot_be_read_of_needs_counts_as_needed_and_each_yes_hides() {
         assert_eq!(SkillFile::read(&text, "pdf").for_model, !is_hidden, "{value}");
     }
 }
+
+#[test]
+fn allowed_tools_are_words_of_a_text_or_a_list() {
+    for (written, entries) in [
+        ("Read Bash(git add:*)  Write", Some(&["Read", "Bash(git add:*)", "Write"][..])),
+        ("Read, Edit(docs/**),Bash(a, b)", Some(&["Read", "Edit(docs/**)", "Bash(a, b)"])),
+        ("[Read, 'exec git *']", Some(&["Read", "exec git *"])),
+        ("\n  - Read\n  - [Write]\n  - {a: b}", Some(&["Read"])),
+        ("{Read: true}", Some(&[])),
+        ("[]", Some(&[])),
+        ("''", Some(&[])),
+        ("", None),
+    ] {
+        let file = SkillFile::read(&block(&format!("description: d\nallowed-tools: {written}")), "pdf");
+        let entries = entries.map(|entries| entries.iter().map(|entry| (*entry).to_owned()).collect());
+        assert_eq!(file.allowed_tools, entries, "{written}: {:?}", file.findings);
+    }
+    assert_eq!(SkillFile::read(&block("description: d"), "pdf").allowed_tools, None);
+}

@@ -36,6 +36,14 @@ impl Accepted {
         }
     }
 
+    /// The text at a path that was accepted, with secrets masked, where another one stands there and it is kept.
+    pub fn before(&self, path: &Path, sha256: Digest) -> Option<&str> {
+        match self {
+            Self::Seen(seen) if !seen.holds(path, sha256) => seen.texts.get(path).map(String::as_str),
+            Self::Seen(_) | Self::All => None,
+        }
+    }
+
     /// Whether a text is loaded: the one at this path below the workspace, with this hash.
     pub fn takes(&self, path: &Path, sha256: Digest) -> bool {
         match self {
@@ -50,21 +58,24 @@ impl Accepted {
             (Self::All, _) | (_, Self::All) => Self::All,
             (Self::Seen(some), Self::Seen(more)) => {
                 let items = some.items.iter().chain(&more.items).cloned().collect();
-                Self::Seen(Inventory { items, ..Inventory::default() })
+                let texts = some.texts.iter().chain(&more.texts);
+                let texts = texts.map(|(path, text)| (path.clone(), text.clone())).collect();
+                Self::Seen(Inventory { items, texts, ..Inventory::default() })
             }
         }
     }
 }
 
 impl Inventory {
-    /// The files of instructions that came or changed since an earlier inventory: what the owner is asked about
-    /// again. What is gone needs no answer.
-    pub fn unseen_instructions(&self, earlier: &Self) -> Vec<InventoryChange> {
+    /// The files of instructions and of skills that came or changed since an earlier inventory: what the owner is asked
+    /// about again. What is gone needs no answer.
+    pub fn unseen_texts(&self, earlier: &Self) -> Vec<InventoryChange> {
         let mut changes = self.changes_since(earlier);
         changes.retain(|change| match change {
             InventoryChange::Removed(_) => false,
             InventoryChange::Added(path) | InventoryChange::Changed(path) => {
-                self.items.iter().any(|item| item.path == *path && item.kind == ItemKind::Instructions)
+                let is_text = |kind| matches!(kind, ItemKind::Instructions | ItemKind::Skill);
+                self.items.iter().any(|item| item.path == *path && is_text(item.kind))
             }
         });
         changes

@@ -16,8 +16,11 @@ use crate::root::{ReadRules, Root};
 /// Largest file that is hashed, in bytes; larger ones are listed unread.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Largest text of instructions that is kept to show what changes in it, in bytes.
+/// Largest text of instructions or of a skill that is kept to show what changes in it, in bytes.
 pub const KEPT_BYTES: usize = 64 * 1024;
+
+/// Bytes of all texts of skills that are kept.
+const KEPT_OF_SKILLS: usize = 1024 * 1024;
 
 /// Most items, and most entries looked at in one folder.
 const MAX_ITEMS: usize = 5_000;
@@ -94,7 +97,7 @@ pub struct Inventory {
     pub unread: Vec<Unread>,
     /// There is more than is listed.
     pub incomplete: bool,
-    /// Texts of instructions by path, as far as they are kept.
+    /// Texts of instructions and skills by path, as far as they are kept.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub texts: BTreeMap<PathBuf, String>,
 }
@@ -120,7 +123,7 @@ impl Inventory {
     /// Looks through a workspace. Cards lie below the repository, which may be a larger folder:
     /// those are taken with the root that holds them.
     pub fn take(workspace: &Root) -> Self {
-        let mut taking = Taking { root: workspace, found: Self::default() };
+        let mut taking = Taking { root: workspace, found: Self::default(), kept_of_skills: 0 };
         // These are read through links that stay below the workspace, as they are when they are loaded.
         for name in INSTRUCTIONS {
             taking.read(name, ItemKind::Instructions, &ReadRules::at_most(MAX_BYTES).follow_links());
@@ -166,7 +169,7 @@ impl Inventory {
         self.keep_text(path, bytes);
     }
 
-    /// Keeps a text of instructions in place of the one before.
+    /// Keeps a text in place of the one before.
     fn keep_text(&mut self, path: &Path, bytes: &[u8]) {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= KEPT_BYTES);
         match text {
@@ -211,6 +214,8 @@ impl Inventory {
 struct Taking<'a> {
     root: &'a Root,
     found: Inventory,
+    /// Bytes of texts of skills that are kept by now.
+    kept_of_skills: usize,
 }
 
 impl Taking<'_> {
@@ -241,7 +246,11 @@ impl Taking<'_> {
                     bytes: content.metadata.bytes,
                     sha256: content.digest(),
                 });
-                if kind == ItemKind::Instructions {
+                if kind == ItemKind::Skill {
+                    self.kept_of_skills = self.kept_of_skills.saturating_add(content.bytes.len());
+                }
+                let has_room = self.kept_of_skills <= KEPT_OF_SKILLS;
+                if kind == ItemKind::Instructions || (kind == ItemKind::Skill && has_room) {
                     self.found.keep_text(path.as_path(), &content.bytes);
                 }
             }

@@ -177,16 +177,18 @@ fn an_inventory_is_kept_as_plain_data() {
 }
 
 #[test]
-fn s4_only_instructions_that_came_or_changed_are_asked_about_again() {
+fn s4_instructions_and_skills_that_came_or_changed_are_asked_about_again_and_nothing_else() {
     let (temp, root) = workspace();
     let before = Inventory::take(&root);
     fs::write(temp.path().join("AGENTS.md"), "other").unwrap();
     fs::write(temp.path().join("SOUL.md"), "new").unwrap();
+    put(temp.path(), "skills/a/SKILL.md", "text of a skill");
+    assert_eq!(Inventory::take(&root).texts[Path::new("skills/a/SKILL.md")], "text of a skill");
     fs::create_dir_all(temp.path().join("memory")).unwrap();
     fs::write(temp.path().join("memory/2031-01-01.md"), "a day").unwrap();
     let now = Inventory::take(&root);
     let unseen: Vec<_> = now
-        .unseen_instructions(&before)
+        .unseen_texts(&before)
         .into_iter()
         .map(|change| match change {
             InventoryChange::Added(path)
@@ -194,10 +196,8 @@ fn s4_only_instructions_that_came_or_changed_are_asked_about_again() {
             | InventoryChange::Removed(path) => path,
         })
         .collect();
-    assert_eq!(unseen, [Path::new("AGENTS.md"), Path::new("SOUL.md")]);
-    assert!(
-        before.unseen_instructions(&now).iter().all(|change| !matches!(change, InventoryChange::Removed(_)))
-    );
+    assert_eq!(unseen, ["AGENTS.md", "SOUL.md", "skills/a/SKILL.md"].map(Path::new));
+    assert!(before.unseen_texts(&now).iter().all(|change| !matches!(change, InventoryChange::Removed(_))));
 }
 
 #[test]
@@ -214,4 +214,22 @@ fn s4_an_answer_covers_the_folder_and_the_texts_it_was_given_for() {
     assert!(!accepted(WorkspaceOrigin::Discovered, None).takes(path, text));
     assert!(!Accepted::of(&id("/w", 2), WorkspaceOrigin::Discovered, Some(&yes)).takes(path, text));
     assert!(accepted(WorkspaceOrigin::Named, None).takes(path, Digest::of(b"y")));
+}
+
+#[test]
+fn the_text_before_stands_for_one_that_is_not_accepted_alone() {
+    let path = Path::new("skills/a/SKILL.md");
+    let (temp, root) = workspace();
+    put(temp.path(), "skills/a/SKILL.md", "old");
+    let seen = Accepted::default().with(&Accepted::Seen(Inventory::take(&root)));
+    assert_eq!(seen.before(path, Digest::of(b"new")), Some("old"));
+    assert_eq!(seen.before(path, Digest::of(b"old")), None, "it is accepted");
+    assert_eq!(seen.before(Path::new("skills/b/SKILL.md"), Digest::of(b"new")), None);
+    assert_eq!(Accepted::All.before(path, Digest::of(b"new")), None);
+    // What is kept of all of them is bounded.
+    for n in 0..20 {
+        put(temp.path(), &format!("skills/s{n:02}/SKILL.md"), &"x".repeat(KEPT_BYTES));
+    }
+    let kept = Inventory::take(&root).texts;
+    assert!(kept.len() < 20 && kept.contains_key(path), "{}", kept.len());
 }

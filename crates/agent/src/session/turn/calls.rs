@@ -23,6 +23,7 @@ use super::approval::{Permit, ProposedCall};
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use super::result_lines::result_lines;
+use super::said_in_turn::said_in_turn;
 use super::{Turn, TurnConfig};
 use crate::call::Call;
 use crate::error::AgentError;
@@ -122,6 +123,8 @@ struct AnswerCalls {
     outside: Vec<String>,
     /// The operation that began its turn.
     part_of: Option<Seq>,
+    /// What was said in its turn, where it may name skills.
+    said: Vec<String>,
     calls: Vec<AskedCall>,
 }
 
@@ -145,7 +148,11 @@ pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<S
 impl AnswerCalls {
     /// Calls of an answer at which a view still stands; none where it stands elsewhere, or where the answer calls
     /// nothing.
-    fn read(rows: &dyn TreeReader, view: &ViewName, node: NodeId) -> Result<Option<Self>, loom::RowError> {
+    fn read(
+        rows: &dyn TreeReader,
+        view: &ViewName,
+        (node, has_skills): (NodeId, bool),
+    ) -> Result<Option<Self>, loom::RowError> {
         let Some(row) = rows.node(node)? else { return Ok(None) };
         if row.purged || loom::render::tip(rows, view)? != row.node.position {
             return Ok(None);
@@ -154,7 +161,9 @@ impl AnswerCalls {
         let answer = row.node.position.original();
         let (trust, part_of) = (row.node.trust, turn_of(rows, view)?);
         let outside = outside_text(rows, &row)?;
-        Ok((!calls.is_empty()).then_some(Self { answer, trust, outside, part_of, calls }))
+        let hears = has_skills && !calls.is_empty();
+        let said = if hears { said_in_turn(rows, row.node.position, part_of)? } else { Vec::new() };
+        Ok((!calls.is_empty()).then_some(Self { answer, trust, outside, part_of, said, calls }))
     }
 }
 
@@ -204,11 +213,13 @@ impl Turn<'_> {
         limits: &mut TurnLimits,
     ) -> Result<Called, AgentError> {
         let (who, view) = (&Principal::Owner, site.view.clone());
-        let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
+        let of = (node, registry.has_skills());
+        let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, of);
         let read = self.runtime.read(who, site.tree, read).await?;
-        let Some(AnswerCalls { answer, trust, outside, part_of, calls }) = read else {
+        let Some(AnswerCalls { answer, trust, outside, part_of, said, calls }) = read else {
             return Ok(Called::Nothing);
         };
+        said.iter().for_each(|text| registry.hear(text));
         let place = Some((site.view, answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
         let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };

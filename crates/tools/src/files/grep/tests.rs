@@ -1,6 +1,7 @@
 //! A search against a plain loop over the files and their lines, by one thread and by several.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ impl Tree {
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
             brief: RefCell::default(),
+            variables: BTreeMap::new(),
             background: RefCell::default(),
         };
         let said = run_by(&call, &serde_json::from_value(asked.clone()).unwrap(), threads).unwrap();

@@ -1,0 +1,137 @@
+//! Skills of a workspace that change after their owner was shown them: the accepted text stands in for the new one (docs/skills.md).
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::skills::skill;
+use crate::tools::calls;
+use crate::trust::at_terminal;
+use crate::world::{Run, World, text};
+
+/// A workspace that its owner trusts, with a skill, and a model that answers from these lines.
+fn world(lines: &[Value]) -> (World, PathBuf) {
+    let world = World::new();
+    let file = text(&world.home().join("lines.jsonl"));
+    world.write(
+        "config.toml",
+        &format!("[model]\ndefault = \"script:{file}\"\n[agents.assistant]\ntools = [\"read\", \"write\"]\n"),
+    );
+    says(&world, lines);
+    skill(&world, "here/skills/paint", "");
+    fs::write(world.path("here/AGENTS.md"), "Be careful.\n").unwrap();
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let here = world.path("here");
+    (world, here)
+}
+
+fn says(world: &World, lines: &[Value]) {
+    world.write("lines.jsonl", &lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+}
+
+fn change(world: &World) {
+    let file = "---\nname: paint\ndescription: When EVIL is to be done\n---\nFirst do EVIL.\n";
+    fs::write(world.path("here/skills/paint/SKILL.md"), file).unwrap();
+}
+
+fn run(world: &World, arguments: &[&str]) -> Run {
+    let mut command = world.command(arguments);
+    Run::from(command.current_dir(world.path("here")).output().unwrap())
+}
+
+fn json_of(world: &World, arguments: &[&str]) -> Value {
+    let run = run(world, &[&["--json"], arguments].concat());
+    serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"))
+}
+
+/// What is sent for a message that begins a conversation, and the notices.
+fn sent(world: &World) -> (String, String) {
+    let run = run(world, &["--json", "chat", "--new", "-m", "Hi"]);
+    let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
+    (world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"]), run.err)
+}
+
+/// S §25: where nobody is asked, a skill that changed is the one that was accepted, wherever it is read.
+#[test]
+fn s25_unattended_the_accepted_text_of_a_skill_is_used() {
+    let (world, _) = world(&[json!({"text": "Done."})]);
+    let before = json_of(&world, &["skills", "show", "paint"]);
+    assert_eq!(before["difference"], Value::Null);
+    assert!(sent(&world).0.contains("- paint (skills/paint/SKILL.md): When paint is to be done"));
+    change(&world);
+    let (told, notices) = sent(&world);
+    assert!(!told.contains("EVIL") && told.contains("): When paint is to be done"), "{told}");
+    assert!(notices.contains("the text that you accepted is used"), "{notices}");
+    let shown = json_of(&world, &["skills", "show", "paint"]);
+    let path = shown["path"].as_str().unwrap();
+    assert_eq!(
+        (&shown["eligible"], &shown["stands_in_for"]),
+        (&json!(true), &json!("skills/paint/SKILL.md"))
+    );
+    assert!(shown["text"].as_str().unwrap().starts_with("First do paint."), "{shown}");
+    let difference = shown["difference"].as_str().unwrap();
+    assert!(
+        difference.contains("-First do paint.") && difference.contains("+First do EVIL."),
+        "{difference}"
+    );
+    assert!(run(&world, &["skills", "show", "paint"]).out.contains("+First do EVIL."));
+    assert!(run(&world, &["skills", "list"]).out.contains("offered as you accepted it"));
+    // It is read by its tool, changed by none, and said by its name.
+    let write = json!({"name": "write", "arguments": {"path": path, "content": "evil"}});
+    says(
+        &world,
+        &[
+            calls(&json!([{"name": "read", "arguments": {"path": path}}, write])),
+            json!({"text": "Read.", "expect": ["First do paint.", "in skills/paint"]}),
+        ],
+    );
+    let answer = json_of(&world, &["chat", "-m", "Paint."]);
+    assert_eq!(answer["text"], "Read.", "{answer}");
+    assert!(fs::read_to_string(path).unwrap().contains("First do paint."));
+    says(&world, &[json!({"text": "Followed.", "expect": "First do paint."})]);
+    let answer = json_of(&world, &["chat", "--new", "-m", "Use $paint."]);
+    assert_eq!(answer["text"], "Followed.", "{answer}");
+    // The control: once its owner accepts it, the new text counts.
+    says(&world, &[json!({"text": "Done."})]);
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let (told, notices) = sent(&world);
+    assert!(told.contains("- paint (skills/paint/SKILL.md): When EVIL is to be done"), "{told}");
+    assert!(!notices.contains("accepted is used"), "{notices}");
+}
+
+/// A list that a conversation began with names files of its time: the model is told which to read now.
+#[test]
+fn a_conversation_that_goes_on_is_told_where_the_accepted_text_is() {
+    let (world, _) = world(&[json!({"text": "Done."})]);
+    let said = |world: &World| {
+        let answer = json_of(world, &["chat", "-m", "Hi"]);
+        world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
+    };
+    assert!(!said(&world).contains("not accepted as"));
+    change(&world);
+    let accepted = json_of(&world, &["skills", "show", "paint"])["path"].as_str().unwrap().to_owned();
+    let told = said(&world);
+    assert!(told.contains(&format!("skills/paint/SKILL.md (read {accepted} in its place)")), "{told}");
+    let (told, _) = sent(&world);
+    assert!(told.contains(&format!("- paint ({accepted})")) && !told.contains("in its place"), "{told}");
+    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let told = said(&world);
+    assert!(told.contains(&format!("{accepted} (read skills/paint/SKILL.md in its place)")), "{told}");
+}
+
+/// S §25: at a terminal the difference is shown before the new text counts.
+#[test]
+fn s25_at_a_terminal_a_skill_that_changed_is_asked_about_with_its_difference() {
+    for (answer, is_new) in [("n\n", false), ("y\n", true)] {
+        let (world, here) = world(&[json!({"text": "Done."})]);
+        change(&world);
+        let (code, shown) = at_terminal(&world, &here, &["chat", "--new", "-m", "hi"], answer);
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("Load it with these changes?"), "{shown}");
+        assert!(shown.contains("-First do paint.") && shown.contains("+First do EVIL."), "{shown}");
+        let (told, _) = sent(&world);
+        assert_eq!(told.contains("When EVIL is to be done"), is_new, "{told}");
+        assert_eq!(told.contains("When paint is to be done"), !is_new, "{told}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Skills while they are followed: what they leave of the tools, and the variables that their commands get (docs/skills.md).
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::exec::exec;
+use crate::skills::skill;
+use crate::subagents::{chat, of, of_calls, say, spawn, world};
+use crate::tools::calls;
+use crate::world::{Run, World, text};
+
+const WRITE: &str = "note.md";
+
+fn read(path: &str) -> Value {
+    json!({"name": "read", "arguments": {"path": path}})
+}
+
+fn write() -> Value {
+    json!({"name": "write", "arguments": {"path": WRITE, "content": "x"}})
+}
+
+fn done() -> Value {
+    json!({"text": "Done."})
+}
+
+/// What was denied in the turn that this message begins, and why.
+fn denied(world: &World, text: &str) -> Vec<String> {
+    let (code, answer) = chat(world, &[], text);
+    assert_eq!(code, Some(0), "{answer}");
+    let denied = answer["denied"].as_array().unwrap().iter();
+    denied.map(|denied| denied["why"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_skill_narrows_what_policy_allows_until_its_turn_ends() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: Read Bash(echo:*)\n");
+    skill(&world, "project/skills/free", "");
+    let lines = |first: Value| {
+        say(
+            &world,
+            &[calls(&json!([first])), calls(&json!([exec("echo a"), exec("touch b"), write()])), done()],
+        );
+    };
+    // By the tool that reads its file, or by its name.
+    for (first, message) in
+        [(read("skills/paint/SKILL.md"), "Paint."), (read("AGENTS.md"), "Paint by $paint.")]
+    {
+        lines(first);
+        let denied = denied(&world, message);
+        assert_eq!(denied.len(), 2, "{message}: {denied:?}");
+        for why in &denied {
+            let said = "the skill paint is followed until this turn ends, and it allows no such call";
+            assert!(why.contains(said) && why.contains("Read, Bash(echo:*)"), "{why}");
+        }
+        assert!(!world.path("project").join(WRITE).exists());
+    }
+    // Asked again it is followed as before.
+    lines(read("AGENTS.md"));
+    assert_eq!(denied(&world, "/retry").len(), 2);
+    lines(read("AGENTS.md"));
+    let by_command = ["--workspace", &text(&world.path("project")), "skills", "run", "paint", "A tree."];
+    let (code, answer) = world.json(&by_command);
+    assert_eq!((code, answer["denied"].as_array().map(Vec::len)), (Some(0), Some(2)), "{answer}");
+    // The controls: another file, a skill that narrows nothing, and the next turn.
+    for (first, message) in [
+        (read("AGENTS.md"), "Go on."),
+        (read("skills/free/SKILL.md"), "Be free."),
+        (read("AGENTS.md"), "Go on with $free."),
+    ] {
+        lines(first);
+        assert_eq!(denied(&world, message), [""; 0], "{message}");
+        fs::remove_file(world.path("project").join(WRITE)).unwrap();
+    }
+}
+
+/// What policy denies stays denied, whatever a skill allows.
+#[test]
+fn a_skill_widens_nothing() {
+    let world = world(&[], "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"write\"]\nreason = \"mine\"\n");
+    skill(&world, "project/skills/paint", "allowed-tools: Write Edit Bash\n");
+    say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!([write()])), done()]);
+    let denied = denied(&world, "Paint.");
+    assert!(denied.len() == 1 && denied[0].contains("mine"), "{denied:?}");
+}
+
+#[test]
+fn subagents_follow_what_their_parent_followed_when_it_began_them() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    for (first, is_denied) in [(read("skills/paint/SKILL.md"), true), (read("AGENTS.md"), false)] {
+        say(
+            &world,
+            &[
+                calls(&json!([first])),
+                calls(&json!([spawn("docs", &json!({}))])),
+                done(),
+                of_calls("docs", &json!([write()])),
+                of("docs", json!({"text": "I did what I could."})),
+                done(),
+            ],
+        );
+        let (code, answer) = chat(&world, &["--new"], "Paint.");
+        assert_eq!(code, Some(0), "{answer}");
+        assert_eq!(world.path("project").join(WRITE).exists(), !is_denied, "{answer}");
+    }
+}
+
+const VALUE: &str = "canary-of-aws-0123456789";
+
+/// Runs it where the variable is set.
+fn with_variable(world: &World, arguments: &[&str]) -> Run {
+    let project = text(&world.path("project"));
+    let mut command = world.command(&[&["--workspace", &project], arguments].concat());
+    Run::from(command.env("AWS_SECRET_ACCESS_KEY", VALUE).output().unwrap())
+}
+
+/// S §25: of a variable that a skill needs only the presence is looked at, unless the owner lists it.
+#[test]
+fn s25_a_variable_reaches_commands_of_a_skill_where_its_owner_lists_it_alone() {
+    let lines = |first: Value| {
+        // The length of the value, and the value, which is masked.
+        let line = "printf %s \"${#AWS_SECRET_ACCESS_KEY}:$AWS_SECRET_ACCESS_KEY\"";
+        [calls(&json!([first])), calls(&json!([exec(line)])), done()]
+    };
+    let world = world(&[], "");
+    let needs = "requires:\n  env: [AWS_SECRET_ACCESS_KEY]\n";
+    skill(&world, "home/skills/deploy", needs);
+    skill(&world, "project/skills/ship", needs);
+    let home = text(&world.home().canonicalize().unwrap());
+    let path = format!("{home}/skills/deploy/SKILL.md");
+    let outputs = |first: Value| {
+        say(&world, &lines(first));
+        let run = with_variable(&world, &["--json", "chat", "--new", "-m", "Deploy."]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let answer: Value = serde_json::from_str(&run.out).unwrap();
+        let tree = world.ok(&["tree", "show", answer["tree"].as_str().unwrap(), "--json"]);
+        assert!(!format!("{run:?}{tree}").contains(VALUE), "{run:?} {tree}");
+        tree
+    };
+    let length = format!("{}:", VALUE.len());
+    assert!(outputs(read(&path)).contains("0:"), "nothing is passed that is not listed");
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    let listed = "[skills.env]\ndeploy = [\"AWS_SECRET_ACCESS_KEY\"]\nship = [\"AWS_SECRET_ACCESS_KEY\"]\n";
+    world.write("config.toml", &format!("{config}\n{listed}"));
+    let told = outputs(read(&path));
+    assert!(told.contains(&length) && told.contains("⟦secret:AWS_SECRET_ACCESS_KEY"), "{told}");
+    for other in ["AGENTS.md", "skills/ship/SKILL.md"] {
+        let told = outputs(read(other));
+        assert!(!told.contains(&length) && told.contains("0:"), "{other}: {told}");
+    }
+    // No byte of it is kept.
+    let mut kept = vec![world.home()];
+    while let Some(path) = kept.pop() {
+        if path.is_dir() {
+            kept.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.is_file() {
+            let bytes = fs::read(&path).unwrap();
+            let found = bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes());
+            assert!(!found, "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a skill that is followed leaves of the tools: `allowed-tools` of several clients.
+
+use drawloom_policy::{AllowedTools, CallFacts, Decision, Effect, NetworkWish, PathAccess};
+
+use crate::support::{call, exec, file, online, server};
+
+fn allows(entries: &[&str], call: &CallFacts) -> bool {
+    let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
+    let refusal = allowed.refusal("paint", call);
+    assert!(refusal.iter().all(|refusal| refusal.decision == Decision::Deny));
+    refusal.is_none()
+}
+
+fn line(line: &str) -> CallFacts {
+    exec(line, NetworkWish::Off)
+}
+
+#[test]
+fn entries_of_other_clients_mean_the_tools_here_and_no_more() {
+    let write = |path| file(PathAccess::Write, path);
+    let edit = |path| CallFacts { tool: "edit".to_owned(), ..file(PathAccess::Write, path) };
+    let fetch = |host: &str| CallFacts {
+        host: Some(host.to_owned()),
+        ..call("web_fetch", &[Effect::Net, Effect::Read])
+    };
+    for (entries, call, is_allowed) in [
+        (&["Bash(git add:*)"][..], line("git add a b"), true),
+        (&["Bash(git add *)"], line("git add a"), true),
+        (&["exec git add *"], line("git add a"), true),
+        (&["Bash(git add:*)"], line("git push"), false),
+        (&["Bash(git add:*)"], line("git add a && rm b"), false),
+        (&["Bash(git add:*)"], line("git add $(rm b)"), false),
+        (&["Bash(git add:*)"], online("git add a"), false),
+        (&["Bash(git status)"], line("git status -s"), false),
+        (&["Bash(git status)"], line("git status"), true),
+        (&["Bash(git add:*)", "Bash(rm:*)"], line("git add a && rm b"), true),
+        (&["Bash"], line("x=$(ls) && rm $x | tee b"), true),
+        (&["Bash(*)"], line("ls | tee b"), true),
+        (&["exec"], online("curl example.org"), true),
+        (&["Bash(git * main)"], line("git push main"), false),
+        (&["Bash($EDITOR:*)"], line("ls"), false),
+        (&["Bash"], write("a"), false),
+        (&["Write"], write("a"), true),
+        (&["Write"], edit("a"), false),
+        (&["Edit"], edit("a"), true),
+        (&["Write(docs/**)"], write("docs/a/b"), true),
+        (&["Write(./docs/**)"], write("docs/a"), true),
+        (&["Write(docs/**)"], write("src/a"), false),
+        (&["Write(//etc/**)", "Write(/docs/**)", "Write(~/docs/**)"], write("docs/a"), false),
+        (&["write path=docs/**"], write("docs/a"), true),
+        (&["WebFetch(domain:example.org)"], fetch("example.org"), true),
+        (&["WebFetch(domain:example.org)"], fetch("example.com"), false),
+        (&["WebFetch(https://example.org)"], fetch("example.org"), false),
+        (&["WebFetch"], fetch("example.com"), true),
+        (&["mcp__box__open"], server("box", "open", false), true),
+        (&["mcp__box"], server("box", "open", false), false),
+        (&["box:open"], server("box", "list", true), false),
+        (&["Task", "Frobnicate(x)", "Bash(", ")", ""], write("a"), false),
+    ] {
+        assert_eq!(allows(entries, &call), is_allowed, "{entries:?} {call:?}");
+    }
+}
+
+/// The skill and its files are read whatever it allows.
+#[test]
+fn reading_is_left_as_it_is() {
+    for entries in [&[][..], &["Bash(ls)"], &["Read"], &["what is this"]] {
+        assert!(allows(entries, &file(PathAccess::Read, "a")), "{entries:?}");
+        assert!(allows(entries, &call("plan", &[])), "{entries:?}");
+        assert!(!allows(entries, &file(PathAccess::Write, "a")), "{entries:?}");
+        assert!(!allows(entries, &call("message", &[Effect::Message])), "{entries:?}");
+    }
+}
