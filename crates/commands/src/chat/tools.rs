@@ -247,7 +247,7 @@ fn of_store(app: &App, of_trees: Vec<Tool>) -> Vec<Tool> {
     tools
 }
 
-/// Those of them that read and do nothing else, as a program has them that only looks.
+/// Tools of [`of_store`] that read and do nothing else, as a program has them that only looks.
 pub(super) fn of_reader(app: &App) -> Vec<Tool> {
     let mut tools = of_store(app, loom_tools::of_reader(app));
     tools.retain(Tool::is_read_only);
