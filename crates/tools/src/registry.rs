@@ -109,11 +109,6 @@ impl ToolRegistry {
         Self { skills: Arc::new(SessionSkills::new(skills)), ..self }
     }
 
-    /// Whether there are skills that may be followed.
-    pub fn has_skills(&self) -> bool {
-        !self.skills.is_empty()
-    }
-
     /// A text of the turn, which may say to follow a skill.
     pub fn hear(&self, text: &str) {
         self.skills.hear(text);

@@ -58,10 +58,6 @@ impl SessionSkills {
         Self { all: self.all.clone(), of_parent: self.places(), of_turn: Mutex::default() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     pub(crate) fn begin_turn(&self) {
         self.of_turn.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

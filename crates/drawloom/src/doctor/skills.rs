@@ -4,7 +4,7 @@ use commands::CommandError;
 use commands::results::maintenance::{Check, State};
 use commands::skills::{SkillSources, index, refusal};
 use context::SkillListing;
-use skills::Skill;
+use skills::{AcceptedText, Skill, SkillText};
 use text::terminal::one_line;
 use workspace::Root;
 use workspace::trust::Accepted;
@@ -29,12 +29,17 @@ pub(super) fn checks(
     let (masker, _) = secrets::masker(config, &paths.home)?;
     let Ok(guard) = paths.guard() else { return Ok(None) };
     let settings = config.skills.of_commands();
+    let accepted_text = |text: SkillText<'_>| {
+        let (_, accepted) = workspace?;
+        let kept = accepted.before(text.path, text.digest)?;
+        Some(AcceptedText { path: text.path.to_owned(), text: kept.to_owned() })
+    };
     let sources = SkillSources {
         home: &paths.home,
         settings: &settings,
         guard: &guard,
         masker: &masker,
-        accepted: &|_| None,
+        accepted: &accepted_text,
     };
     let found = match workspace {
         Some((root, accepted)) => {
@@ -50,16 +55,23 @@ pub(super) fn checks(
     let shortened = listed.and_then(SkillListing::most_characters);
     let is_left_out = |skill: &&Skill| skill.refusal.is_some() && !skill.is_disabled;
     let left_out: Vec<&Skill> = found.skills.iter().filter(is_left_out).collect();
+    let changed: Vec<&Skill> = found.skills.iter().filter(|skill| skill.stands_in_for.is_some()).collect();
+    let named = |skills: &[&Skill]| {
+        let names = skills.iter().take(NAMED);
+        let names = names.map(|skill| masker.mask(&one_line(&skill.file.name)).text.into_owned());
+        let more = skills.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", names.collect::<Vec<_>>().join(", "))
+    };
     let mut told = vec![format!("{offered} of {} offered", found.skills.len())];
     if !left_out.is_empty() {
-        let named: Vec<String> = left_out
-            .iter()
-            .take(NAMED)
-            .map(|skill| masker.mask(&one_line(&skill.file.name)).text.into_owned())
-            .collect();
-        let more = left_out.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        told.push(format!("left out: {}{more}", named.join(", ")));
+        told.push(format!("left out: {}", named(&left_out)));
+    }
+    if !changed.is_empty() {
+        told.push(format!(
+            "changed since you accepted them, whose accepted texts are used: {}",
+            named(&changed)
+        ));
     }
     if !found.refused.is_empty() {
         told.push(format!("{} folders or links are not looked at", found.refused.len()));
@@ -70,7 +82,7 @@ pub(super) fn checks(
         None => {}
     }
     let told = told.join("; ");
-    if left_out.is_empty() && found.refused.is_empty() && shortened.is_none() {
+    if left_out.is_empty() && changed.is_empty() && found.refused.is_empty() && shortened.is_none() {
         return Ok(Some(ok("skills", told)));
     }
     let fix = "`drawloom skills list` says why of each; `drawloom skills disable NAME` switches one off";

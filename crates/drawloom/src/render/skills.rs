@@ -53,8 +53,9 @@ pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
     if !out.ends_with('\n') {
         out.push('\n');
     }
-    if let (Some(notice), Some(difference)) = (&skill.notice, difference) {
-        let _ = write!(out, "\n{}\n{}", wrapped(&to.line(notice), "", to), to.text(difference));
+    if let (Some(file), Some(difference)) = (&skill.stands_in_for, difference) {
+        let told = format!("{file} has another text by now, which `drawloom workspace trust` accepts:");
+        let _ = write!(out, "\n{}\n{}", wrapped(&to.line(&told), "", to), to.text(difference));
     }
     out
 }
@@ -63,7 +64,7 @@ pub(super) fn exported(done: &SkillsExported, to: OutputStyle) -> String {
     let SkillsExported { folder, written, unchanged } = done;
     let mut out = String::new();
     for path in written {
-        out += &wrapped(&to.line(path), "    ", to);
+        out += &wrapped(&to.line(path), "", to);
     }
     let there = match unchanged.len() {
         0 => String::new(),

@@ -77,6 +77,8 @@ fn s25_unattended_the_accepted_text_of_a_skill_is_used() {
     );
     assert!(run(&world, &["skills", "show", "paint"]).out.contains("+First do EVIL."));
     assert!(run(&world, &["skills", "list"]).out.contains("offered as you accepted it"));
+    let found = run(&world, &["doctor", "--quick"]).out;
+    assert!(found.contains("3 of 3 offered; changed since you accepted them"), "{found}");
     // It is read by its tool, changed by none, and said by its name.
     let write = json!({"name": "write", "arguments": {"path": path, "content": "evil"}});
     says(

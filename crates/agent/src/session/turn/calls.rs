@@ -148,11 +148,7 @@ pub(crate) fn turn_of(rows: &dyn TreeReader, view: &ViewName) -> Result<Option<S
 impl AnswerCalls {
     /// Calls of an answer at which a view still stands; none where it stands elsewhere, or where the answer calls
     /// nothing.
-    fn read(
-        rows: &dyn TreeReader,
-        view: &ViewName,
-        (node, has_skills): (NodeId, bool),
-    ) -> Result<Option<Self>, loom::RowError> {
+    fn read(rows: &dyn TreeReader, view: &ViewName, node: NodeId) -> Result<Option<Self>, loom::RowError> {
         let Some(row) = rows.node(node)? else { return Ok(None) };
         if row.purged || loom::render::tip(rows, view)? != row.node.position {
             return Ok(None);
@@ -161,9 +157,11 @@ impl AnswerCalls {
         let answer = row.node.position.original();
         let (trust, part_of) = (row.node.trust, turn_of(rows, view)?);
         let outside = outside_text(rows, &row)?;
-        let hears = has_skills && !calls.is_empty();
-        let said = if hears { said_in_turn(rows, row.node.position, part_of)? } else { Vec::new() };
-        Ok((!calls.is_empty()).then_some(Self { answer, trust, outside, part_of, said, calls }))
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        let said = said_in_turn(rows, row.node.position, part_of)?;
+        Ok(Some(Self { answer, trust, outside, part_of, said, calls }))
     }
 }
 
@@ -213,8 +211,7 @@ impl Turn<'_> {
         limits: &mut TurnLimits,
     ) -> Result<Called, AgentError> {
         let (who, view) = (&Principal::Owner, site.view.clone());
-        let of = (node, registry.has_skills());
-        let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, of);
+        let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
         let read = self.runtime.read(who, site.tree, read).await?;
         let Some(AnswerCalls { answer, trust, outside, part_of, said, calls }) = read else {
             return Ok(Called::Nothing);
