@@ -37,7 +37,7 @@ pub enum ElicitationReply {
     Declined,
     /// Nobody answered.
     Cancelled,
-    /// It could not be asked, with the reason.
+    /// Refusal to ask, with the reason.
     Refused(String),
 }
 

@@ -28,7 +28,7 @@ pub enum PersonReply {
     Declined,
     /// Nobody answered.
     Cancelled,
-    /// It could not be asked, with the reason.
+    /// Refusal to ask, with the reason.
     Refused(String),
 }
 

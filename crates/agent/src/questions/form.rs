@@ -67,7 +67,7 @@ impl Form {
         self.0.clone()
     }
 
-    /// Its fields, in the order that they are told in.
+    /// Fields, in the order that they are told in.
     pub fn fields(&self) -> Vec<FormField> {
         let required = self.0["required"].as_array();
         let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
