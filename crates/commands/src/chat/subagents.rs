@@ -42,7 +42,7 @@ impl Conversation {
         let mut subagents = Vec::new();
         for subagent in self.subagents_shown(app, asker).await?.subagents {
             let tree = subagent.tree;
-            let (begun_by, calls, denied) = app.read(asker, tree, work_of).await?;
+            let WorkOfTree { begun_by, calls, denied } = app.read(asker, tree, work_of).await?;
             if done.calls.iter().any(|call| Some(call.id.answer) == begun_by) {
                 let changed = changed_by(app, asker, tree, calls).await?;
                 subagents.push(SubagentWork { subagent, changed, denied });
@@ -68,8 +68,16 @@ fn shown(status: SubagentStatus) -> SubagentShown {
     SubagentShown { session, label, tree, state, why, model_calls, tool_calls, tokens, cost, unpriced_tokens }
 }
 
-/// The answer that began a subagent, its calls, and those of them that were refused, by its tree.
-fn work_of(rows: &dyn TreeReader) -> Result<(Option<NodeId>, BTreeSet<CallId>, Vec<DeniedCall>), RowError> {
+/// What the tree of a subagent says of it.
+struct WorkOfTree {
+    /// The answer that began it.
+    begun_by: Option<NodeId>,
+    calls: BTreeSet<CallId>,
+    /// Those of its calls that were refused.
+    denied: Vec<DeniedCall>,
+}
+
+fn work_of(rows: &dyn TreeReader) -> Result<WorkOfTree, RowError> {
     let view = ViewName::default();
     let end = render::tip(rows, &view)?;
     let depth = path::position(rows, end)?.depth;
@@ -94,5 +102,5 @@ fn work_of(rows: &dyn TreeReader) -> Result<(Option<NodeId>, BTreeSet<CallId>, V
         }
     }
     let begun_by = rows.tree()?.origin.and_then(|origin| origin.node);
-    Ok((begun_by, calls.into_values().collect(), denied))
+    Ok(WorkOfTree { begun_by, calls: calls.into_values().collect(), denied })
 }

@@ -38,6 +38,9 @@ impl Questions {
     }
 }
 
+/// Fields by name, with their texts.
+type FieldTexts = Vec<(String, String)>;
+
 /// A command that was typed at a question, which stands until it is answered.
 pub(crate) struct QuestionCommand {
     pub(crate) line: String,
@@ -93,10 +96,13 @@ impl Terminal {
                     format!("the rule is not written; answer {choices}")
                 }
                 Some(answer) => match (&question.form, answer.decision) {
-                    (Some(form), Decision::Approved) => match filled(&terminal, form, is_over).ok()?? {
-                        Ok(fields) => return Some(TypedAnswer { fields, ..answer }),
-                        Err(why) => format!("{}; answer {choices}", explicit(&why)),
-                    },
+                    (Some(form), Decision::Approved) => {
+                        let fields = filled(&terminal, form, is_over).ok()??;
+                        match form.values(&fields) {
+                            Ok(_) => return Some(TypedAnswer { fields, ..answer }),
+                            Err(why) => format!("{}; answer {choices}", explicit(&why)),
+                        }
+                    }
                     _ => return Some(answer),
                 },
                 None => match self.hear(line.trim_end_matches('\n')) {
@@ -137,16 +143,12 @@ impl Terminal {
     }
 }
 
-/// Texts for the fields of a form, or why they do not fit. None as of [`ask`].
-fn filled(
-    terminal: &File,
-    form: &Form,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<Option<Result<Vec<(String, String)>, String>>> {
+/// Texts for the fields of a form. None as of [`ask`].
+fn filled(terminal: &File, form: &Form, is_over: &dyn Fn() -> bool) -> io::Result<Option<FieldTexts>> {
     let mut fields = Vec::new();
     for field in form.fields() {
         let Some(text) = ask(terminal, (&field.line(), "> "), is_over)? else { return Ok(None) };
         fields.push((field.name, text.trim().to_owned()));
     }
-    Ok(Some(form.values(&fields).map(|_| fields)))
+    Ok(Some(fields))
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::slice;
 
 use loom::{TreeId, ViewName};
 use store::{CallId, Guard};
@@ -87,8 +88,12 @@ impl PersonOfCall {
             Err(why) => return PersonReply::Refused(why),
         };
         let place = Some((&self.view, self.id.answer.as_position()));
-        let asker =
-            QuestionContext { call: &self.call, tree: self.tree, guards: &[self.guard.clone()], place };
+        let asker = QuestionContext {
+            call: &self.call,
+            tree: self.tree,
+            guards: slice::from_ref(&self.guard),
+            place,
+        };
         match self.runtime.ask(&asker, question).await {
             Ok(Answer { decision: Decision::Approved, reason, .. }) => {
                 let values =
