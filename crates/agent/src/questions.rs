@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use loom::plan::NewText;
 use loom::{Author, AuthorKind, Op, PositionId, TreeId, Trust, ViewName};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal,
     QuestionAnswer, StoreError, all_pages,
@@ -105,19 +105,23 @@ pub(crate) struct Answer {
     pub(crate) decision: Decision,
     /// One of the question's words; none where it was denied.
     pub(crate) word: Option<String>,
+    /// Why; of what was filled into a form the names of its fields.
     pub(crate) reason: Option<String>,
     /// Who answered; none where nobody did.
     pub(crate) by: Option<String>,
+    /// What was filled into a form.
+    pub(crate) values: Map<String, Value>,
 }
 
 impl Answer {
     fn denied(reason: &str) -> Self {
-        Self { decision: Decision::Denied, word: None, reason: Some(reason.to_owned()), by: None }
+        let (reason, values) = (Some(reason.to_owned()), Map::new());
+        Self { decision: Decision::Denied, word: None, reason, by: None, values }
     }
 
     /// What was decided of a subject, and by whom; none where nobody did.
     fn decided(&self, subject: &str) -> Option<String> {
-        let Self { decision, word, reason, by } = self;
+        let Self { decision, word, reason, by, .. } = self;
         let decision = match decision {
             Decision::Approved => "allowed",
             Decision::Denied => "denied",
@@ -264,6 +268,7 @@ impl Runtime {
         };
         let (id, expires) = (asked.id, asked.expires);
         let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
+        let is_form = form.is_some();
         let question = AskedQuestion { id, kind, asker: asks, text, answers, form, expires };
         call.events.emit(SessionEvent::Question { question });
         let mut cancel = call.cancel.clone();
@@ -284,9 +289,19 @@ impl Runtime {
             None => (Decision::Denied, None, self.name_for(&call.who), Some(STOPPED.to_owned())),
         };
         standing.is_answered = true;
+        // What was filled in is for whoever asked alone: neither an event nor the tree has it.
+        let (reason, values) = match (is_form && decision == Decision::Approved, reason) {
+            (true, Some(filled)) => {
+                let values: Map<String, Value> =
+                    serde_json::from_str(&filled).map_err(|error| AgentError::Form(error.to_string()))?;
+                let names: Vec<&str> = values.keys().map(String::as_str).collect();
+                (Some(names.join(", ")).filter(|names| !names.is_empty()), values)
+            }
+            (_, reason) => (reason, Map::new()),
+        };
         let (said, why) = (word.clone(), reason.clone());
         call.events.emit(SessionEvent::Answered { question: id, decision, word: said, by, reason: why });
-        let answer = Answer { decision, word, reason, by: answerer };
+        let answer = Answer { decision, word, reason, by: answerer, values };
         self.record_decision(asker, &subject, &answer).await;
         Ok(answer)
     }

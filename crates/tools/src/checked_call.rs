@@ -69,6 +69,8 @@ impl CheckedCall {
     pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         let facts = self.facts();
         let refusal = self.skills.refusal(&facts);
+        // Whoever allowed a command before did not hear what it gets now.
+        let permissions = if self.variables_told().is_some() { &[] } else { permissions };
         refusal.unwrap_or_else(|| self.scope.policy.decide_with(&facts, session, permissions))
     }
 

@@ -17,8 +17,6 @@ pub struct SessionSkill {
     pub name: String,
     /// The file, as a model is told of it.
     pub file: String,
-    /// The folder, as a text that says to follow it names it.
-    pub folder: String,
     /// Calls that it allows; none where it narrows nothing.
     pub allowed: Option<AllowedTools>,
     /// Variables that commands get.
@@ -28,16 +26,18 @@ pub struct SessionSkill {
 impl SessionSkill {
     /// The text that says to follow a skill.
     pub fn instruction(name: &str, folder: &str, body: &str) -> String {
-        format!("{}{}", first_line(name, folder), body.trim())
+        format!("{}{folder}):\n\n{}", begins(name), body.trim())
     }
 
     fn is_meant_by(&self, text: &str) -> bool {
-        text.starts_with(&first_line(&self.name, &self.folder))
+        // Its folder may be another one by now, as that of a text that was accepted is.
+        text.starts_with(&begins(&self.name))
     }
 }
 
-fn first_line(name: &str, folder: &str) -> String {
-    format!("Follow the skill {name} (its folder is {folder}):\n\n")
+/// How the text begins that says to follow a skill.
+fn begins(name: &str) -> String {
+    format!("Follow the skill {name} (its folder is ")
 }
 
 /// Skills of a session, with those that are followed, by their places.
@@ -133,7 +133,6 @@ mod tests {
         SessionSkill {
             name: name.to_owned(),
             file: format!("skills/{name}/SKILL.md"),
-            folder: format!("skills/{name}"),
             allowed: allowed.map(|allowed| AllowedTools::new(entries(allowed))),
             variables: BTreeMap::new(),
         }
@@ -177,7 +176,8 @@ mod tests {
         for (text, narrows) in [
             ("Please paint.", false),
             ("I said: Follow the skill paint (its folder is skills/paint):\n\nPaint.", false),
-            (&*SessionSkill::instruction("paint", "elsewhere", "Paint."), false),
+            (&*SessionSkill::instruction("paint", "elsewhere", "Paint."), true),
+            (&*SessionSkill::instruction("painting", "skills/paint", "Paint."), false),
             (&*SessionSkill::instruction("free", "skills/free", "Be free."), false),
             (&*SessionSkill::instruction("paint", "skills/paint", "Paint."), true),
         ] {
@@ -196,11 +196,13 @@ mod tests {
         let facts = SessionFacts { sandbox: SandboxLevel::Partial, ..CHAT };
         let before = call();
         assert_eq!(before.preview().unwrap().unwrap(), "$ ls");
-        assert!(before.lasting_answers(&facts).session.is_some(), "control");
+        let allowed = [before.lasting_answers(&facts).session.unwrap()];
+        assert_eq!(before.decide(&facts, &allowed).decision, Decision::Allow, "control");
         registry.hear(&SessionSkill::instruction("deploy", "skills/deploy", "Deploy."));
         let call = call();
         assert_eq!(call.preview().unwrap().unwrap(), "$ ls\nwith TOKEN for the skill deploy");
         assert_eq!(call.lasting_answers(&facts), policy::LastingAnswers::default());
+        assert_eq!(call.decide(&facts, &allowed).decision, Decision::Ask, "what was allowed without them");
         let other = registry.check("write", &json!({"path": "a", "content": "b"})).unwrap();
         assert!(!other.preview().unwrap().unwrap().contains("TOKEN"));
     }

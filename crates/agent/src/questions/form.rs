@@ -196,8 +196,17 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
         }
     }
     let texts = ["title", "description"].into_iter().filter_map(|key| property[key].as_str());
-    let about = one_line(&texts.collect::<Vec<_>>().join(" – ")).chars().take(SAID_CHARS).collect();
+    let whole = texts.collect::<Vec<_>>().join(" – ");
+    let whole = one_line(&whole);
+    let mut about: String = whole.chars().take(SAID_CHARS).collect();
+    if about.len() < whole.len() {
+        about.push('…');
+    }
     let default = property.get("default").filter(|default| !default.is_null()).cloned();
+    // Whoever leaves it as it is has read it.
+    if default.as_ref().is_some_and(|default| said(default).chars().count() > SAID_CHARS) {
+        return Err(format!("what it has without an answer is longer than {SAID_CHARS} characters"));
+    }
     Ok(FormField { name: name.to_owned(), about, kind, is_required, default })
 }
 
@@ -233,7 +242,7 @@ fn named(choices: &[Choice]) -> String {
 /// A value as it is typed.
 fn said(value: &Value) -> String {
     match value {
-        Value::String(text) => one_line(text).chars().take(NAME_CHARS).collect(),
+        Value::String(text) => one_line(text).into_owned(),
         Value::Bool(true) => "y".to_owned(),
         Value::Bool(false) => "n".to_owned(),
         Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join(", "),
@@ -309,6 +318,7 @@ mod tests {
         let of = |property: Value| Form::new(json!({"type": "object", "properties": {"a": property}}));
         for property in [
             json!({"type": "object"}),
+            json!({"type": "string", "default": "x".repeat(SAID_CHARS + 1)}),
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "string", "enum": [1]}),
             json!({"type": "string", "enum": []}),

@@ -40,8 +40,14 @@ impl Conversation {
         done: Chatted,
     ) -> Result<Chatted, CommandError> {
         let mut subagents = Vec::new();
+        // Those of earlier turns were begun before.
+        let first = done.calls.iter().map(|call| call.id.answer.to_string()).min();
+        let first = first.unwrap_or_default();
         for subagent in self.subagents_shown(app, asker).await?.subagents {
             let tree = subagent.tree;
+            if tree.to_string() < first {
+                continue;
+            }
             let WorkOfTree { begun_by, calls, denied } = app.read(asker, tree, work_of).await?;
             if done.calls.iter().any(|call| Some(call.id.answer) == begun_by) {
                 let changed = changed_by(app, asker, tree, calls).await?;

@@ -13,7 +13,7 @@ use text::bytes::size;
 use text::terminal::{explicit, one_line};
 use workspace::{FileKind, ReadRules, RelativePath, Root, canonical};
 
-use super::built_in::is_as_written;
+use super::built_in::{is_as_written, is_written};
 use super::{FILE, FOLDER, as_judged_now, masked, of_name, skill_shown};
 use crate::app::App;
 use crate::args::skills::{AddSkillArgs, NewSkillArgs};
@@ -214,8 +214,22 @@ fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Re
     let place: PathBuf = skills.join(name);
     let how = if replaces && place.exists() { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
     match renameat_with(CWD, staged.path(), CWD, &place, how) {
-        // What stood there is cleared away with the staging folder.
-        Ok(()) if how == RenameFlags::EXCHANGE => return synced(&skills),
+        // What stood there is cleared away with the staging folder, unless its owner changed it meanwhile.
+        Ok(()) if how == RenameFlags::EXCHANGE && is_written(&skills, name, staged.path()) => {
+            return synced(&skills);
+        }
+        Ok(()) if how == RenameFlags::EXCHANGE => {
+            let back = renameat_with(CWD, staged.path(), CWD, &place, how);
+            if let Err(error) = back {
+                let kept = staged.keep();
+                return Err(failed(&kept)(error.into()));
+            }
+            return Err(CommandError::refused(
+                "exists",
+                format!("the skill {name} was changed while it was asked about: nothing was added"),
+                "what you change there is yours; remove its folder, or give the new one another name",
+            ));
+        }
         Ok(()) => {}
         Err(rustix::io::Errno::EXIST) => {
             return Err(CommandError::refused(

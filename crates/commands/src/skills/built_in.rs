@@ -66,17 +66,23 @@ pub fn write_below(home: &Path, note: &dyn Fn(&str)) {
 /// Whether nothing of the owner's stands in the folder of a built-in skill: no text, and no further file.
 pub(super) fn is_as_written(home: &Path, name: &str) -> bool {
     let folder = home.join(FOLDER);
+    is_written(&folder, name, &folder.join(name))
+}
+
+/// Whether nothing of the owner's stands in a folder, as of [`is_as_written`], which is the folder of that built-in skill or
+/// was it.
+pub(super) fn is_written(skills: &Path, name: &str, folder: &Path) -> bool {
     let Some(own) = own::built_in().find(|own| own.name == name) else { return false };
-    let is_alone = match fs::read_dir(folder.join(name)) {
+    let is_alone = match fs::read_dir(folder) {
         Ok(mut entries) => entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == FILE)),
         Err(error) => error.kind() == ErrorKind::NotFound,
     };
-    is_alone && place(&folder, own, &record(&folder)).is_ok_and(|place| place != Place::Owners)
+    is_alone && place(folder, own, &record(skills)).is_ok_and(|place| place != Place::Owners)
 }
 
 fn write_one(folder: &Path, own: &OwnSkill, written: &mut Written, note: &dyn Fn(&str)) -> io::Result<()> {
     let text = Digest::of(own.text.as_bytes());
-    match place(folder, own, written)? {
+    match place(&folder.join(own.name), own, written)? {
         Place::Current => {}
         Place::Empty | Place::Earlier => {
             let place = folder.join(own.name);
@@ -95,8 +101,7 @@ fn write_one(folder: &Path, own: &OwnSkill, written: &mut Written, note: &dyn Fn
     Ok(())
 }
 
-fn place(folder: &Path, own: &OwnSkill, written: &Written) -> io::Result<Place> {
-    let place = folder.join(own.name);
+fn place(place: &Path, own: &OwnSkill, written: &Written) -> io::Result<Place> {
     let file = place.join(FILE);
     if place.is_symlink() || file.is_symlink() {
         return Ok(Place::Owners);

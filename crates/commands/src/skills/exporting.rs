@@ -35,6 +35,14 @@ pub(super) fn export(app: &App, args: &ExportSkillsArgs) -> Result<CommandOutcom
     let mut files = Vec::new();
     for own in OWN {
         let path = folder.join(own.name).join(FILE);
+        if folder.join(own.name).is_symlink() {
+            return Err(CommandError::new(
+                "exists",
+                2,
+                format!("{} is a link", one_line(&folder.join(own.name).to_string_lossy())),
+                "nothing was written; name another folder",
+            ));
+        }
         let found = found(&path, own.text.as_bytes()).map_err(failed(&path))?;
         if found == Found::Other && !force {
             return Err(CommandError::new(

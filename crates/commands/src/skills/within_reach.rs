@@ -16,7 +16,7 @@ use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
 use super::accepted_texts::{accepted_text, earlier_stand_in};
-use super::{built_in, folder_shown, masked, path_shown};
+use super::{built_in, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -105,7 +105,6 @@ fn followable(app: &App, skill: &Skill) -> SessionSkill {
     SessionSkill {
         name: masked(app, &skill.file.name),
         file: skill.path.to_string_lossy().into_owned(),
-        folder: folder_shown(app, skill),
         allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
         variables: variables(app, skill),
     }

@@ -6,6 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::skills::{listed, skill};
+use crate::terminal::Terminal;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 fn world() -> World {
@@ -77,6 +79,30 @@ fn s25_a_built_in_skill_is_shadowed_by_a_text_that_its_owner_accepted_alone() {
     assert!(shown().contains("Settle three things"), "{}", shown());
 }
 
+/// What its owner changes while they are asked stays theirs.
+#[test]
+fn a_built_in_skill_that_is_changed_while_it_is_asked_about_is_not_replaced() {
+    let world = world();
+    skill(&world, "project/skills/summarize", "");
+    listed(&world, &[]);
+    let mine = world.home().join("skills/summarize");
+    let add = ["skills", "add", &text(&world.path("project/skills/summarize"))];
+    let mut terminal = Terminal::start(with_terminal(&world.command(&add)));
+    terminal.shows("in the place of Drawloom's own?");
+    fs::write(mine.join("notes.md"), "mine").unwrap();
+    terminal.types("y\r");
+    terminal.shows("was changed while it was asked about");
+    assert_eq!(terminal.ended(), Some(4));
+    assert_eq!(fs::read_to_string(mine.join("notes.md")).unwrap(), "mine");
+    assert!(fs::read_to_string(mine.join("SKILL.md")).unwrap().contains("Settle three things"));
+    fs::remove_file(mine.join("notes.md")).unwrap();
+    let mut terminal = Terminal::start(with_terminal(&world.command(&add)));
+    terminal.shows("in the place of Drawloom's own?");
+    terminal.types("y\r");
+    assert_eq!(terminal.ended(), Some(0), "the control");
+    assert!(fs::read_to_string(mine.join("SKILL.md")).unwrap().contains("First do summarize."));
+}
+
 #[test]
 fn skills_for_other_programs_are_written_and_replace_nothing_unasked() {
     let world = world();
@@ -101,6 +127,12 @@ fn skills_for_other_programs_are_written_and_replace_nothing_unasked() {
     assert!(fs::read_to_string(&mine).unwrap().contains("name: loom"));
     let (code, refused) = world.json(&["skills", "export", &text(&world.home().join("skills"))]);
     assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("in_home")), "{refused}");
+    let linked = world.path("linked");
+    fs::create_dir_all(&linked).unwrap();
+    std::os::unix::fs::symlink(world.home().join("skills"), linked.join("buffer")).unwrap();
+    let (code, refused) = world.json(&["skills", "export", "--force", &text(&linked)]);
+    assert_eq!((code, &refused["error"]["code"]), (Some(2), &json!("exists")), "{refused}");
+    assert!(!world.home().join("skills/SKILL.md").exists());
     // Where other programs read them, they are told of by none of ours, and without a word.
     drop(world.ok(&["skills", "export", &text(&world.path("user/.agents/skills"))]));
     assert_eq!(of_name(&world, "loom"), [("user_agents".to_owned(), false)]);

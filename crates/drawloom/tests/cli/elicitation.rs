@@ -73,6 +73,13 @@ fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
     world.ok(&["approve", id, "--field", "name=Ann = B", "--field", "colour=Green"]);
     ended(chat);
     let content = json!({"name": "Ann = B", "news": false, "colour": "g"});
+    // The tree says which fields were answered, and by whom.
+    let (_, session) = there(&world, &["sessions", "show", "main"]);
+    let (_, shown) = world.json(&["tree", "show", session["tree"].as_str().unwrap()]);
+    let shown = shown.to_string();
+    let (_, remark) = shown.split_once("what the server of notes:ask asked: allowed (answer) by ").unwrap();
+    let (remark, _) = remark.split_once('"').unwrap();
+    assert!(remark.ends_with(": name, news, colour"), "{remark}");
     assert_eq!(answers(&world), [json!({"action": "accept", "content": content})]);
 }
 
@@ -125,6 +132,30 @@ fn a_server_that_asks_on_and_on_is_told_to_stop() {
         answers[10..].iter().all(|answer| answer["message"].to_string().contains("10 questions")),
         "{answers:?}"
     );
+}
+
+#[test]
+fn a_form_is_bounded_whole_and_without_secrets() {
+    let value = ["tok", "9f8e7d6c5b4a3210"].join("-");
+    let masked = world(&json!({"about": "$TOKEN"}));
+    masked.write("keys.toml", &format!("[mcp.notes.secrets]\nTOKEN = {value:?}\n"));
+    let mut chat = waiting(&masked);
+    let asked = question(&masked, &mut chat);
+    assert!(asked["form"].to_string().contains("⟦secret:"), "{asked}");
+    assert!(!asked.to_string().contains(&value), "{asked}");
+    masked.ok(&["deny", asked["short_id"].as_str().unwrap()]);
+    ended(chat);
+    let longest = "x".repeat(40_000);
+    for (arguments, why) in [
+        (json!({"about": longest}), "its form is longer than 32768 bytes"),
+        (json!({"default": "x".repeat(400)}), "longer than 300 characters"),
+        (json!({"message": "x".repeat(2_001)}), "its message is longer than 2000 characters"),
+    ] {
+        let world = world(&arguments);
+        ended(waiting(&world));
+        let [refused] = &answers(&world)[..] else { panic!("one question") };
+        assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
+    }
 }
 
 #[test]

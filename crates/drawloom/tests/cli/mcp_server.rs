@@ -50,7 +50,11 @@ fn tools(is_changed: bool) -> Value {
         tool("flood", "Says more than anybody reads.", json!({})),
         tool("die", "Ends.", json!({})),
         tool("change", "Changes what it says of a tool.", json!({})),
-        tool("ask", "Asks a person.", json!({"visit": text, "times": number, "message": text})),
+        tool(
+            "ask",
+            "Asks a person.",
+            json!({"visit": text, "times": number, "message": text, "about": text, "default": text})
+        ),
         tool("bad name", "Has a name that is none.", json!({})),
         json!({"name": "remote", "inputSchema": {"type": "object", "$ref": "file:///etc/hostname"}}),
     ])
@@ -59,8 +63,15 @@ fn tools(is_changed: bool) -> Value {
 /// What this server asks a person, an answer each time.
 fn elicited(arguments: &Value, lines: &mut impl Iterator<Item = io::Result<String>>) -> Vec<Value> {
     let message = arguments["message"].as_str().unwrap_or("Who are you?\nSay it all.");
+    let mut name = json!({"type": "string", "title": "Name", "minLength": 2});
+    for (key, given) in [("description", &arguments["about"]), ("default", &arguments["default"])] {
+        if !given.is_null() {
+            let known = given.as_str().and_then(|given| env::var(given.strip_prefix('$')?).ok());
+            name[key] = known.map_or_else(|| given.clone(), Value::from);
+        }
+    }
     let form = json!({"type": "object", "required": ["name"], "properties": {
-        "name": {"type": "string", "title": "Name", "minLength": 2},
+        "name": name,
         "news": {"type": "boolean", "description": "letters to you", "default": false},
         "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
     }});

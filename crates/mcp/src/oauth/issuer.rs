@@ -183,9 +183,14 @@ impl Issuers {
             self.require_safe(&url).map(|()| Some(url))
         };
         let missing = || format!("{who} does not say where it lets in");
+        let authorize = endpoint("authorization_endpoint")?.ok_or_else(missing)?;
+        // Whoever opens it believes the host that it names, and what comes back is told to this issuer.
+        if authorize.origin() != issuer.origin() {
+            return Err(format!("{who} lets in at another host, {}", shown(authorize.as_str())));
+        }
         Ok(Issuer {
             name: name.to_owned(),
-            authorize: endpoint("authorization_endpoint")?.ok_or_else(missing)?,
+            authorize,
             token: endpoint("token_endpoint")?.ok_or_else(missing)?,
             register: endpoint("registration_endpoint")?,
             names_itself: told["authorization_response_iss_parameter_supported"] == true,
@@ -294,9 +299,11 @@ mod tests {
             issuers.issuer(&url("https://id.example.com/"), &told)
         };
         assert_eq!(described(&|_| {}).unwrap().register, None);
-        let changes: [&dyn Fn(&mut Value); 6] = [
+        let changes: [&dyn Fn(&mut Value); 7] = [
             &|told| told["authorization_endpoint"] = "http://a:b@id.example.com/authorize".into(),
             &|told| told["issuer"] = "https://evil.example".into(),
+            // What is said yes to there would be told here.
+            &|told| told["authorization_endpoint"] = "https://good.example/authorize".into(),
             &|told| told["code_challenge_methods_supported"] = json!(["plain"]),
             &|told| drop(told.as_object_mut().unwrap().remove("code_challenge_methods_supported")),
             &|told| told["token_endpoint"] = "http://id.example.com/token".into(),

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::slice;
 
 use loom::{TreeId, ViewName};
+use serde_json::Value;
 use store::{CallId, Guard};
 use text::terminal::one_line;
 use tools::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
@@ -18,8 +19,9 @@ use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
 use crate::runtime::Runtime;
 
-/// Characters of what a server says, and bytes of an address that it sends a person to.
+/// Characters of what a server says, bytes of its form, and of an address that it sends a person to.
 const MESSAGE_CHARS: usize = 2_000;
+const FORM_BYTES: usize = 32 << 10;
 const ADDRESS_BYTES: usize = 2_000;
 
 /// The person of a conversation, while a tool of a server is called in it.
@@ -61,7 +63,7 @@ impl PersonOfCall {
         let mut about: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
         let (asks, form) = match kind {
             ServerQuestionKind::Form(schema) => {
-                let form = Form::new(schema)?;
+                let form = Form::new(self.masked(&schema)?)?;
                 about.extend(form.fields().iter().map(|field| format!("field {}", field.line())));
                 ("Answer it? It is told to that server", Some(form))
             }
@@ -82,6 +84,19 @@ impl PersonOfCall {
         })
     }
 
+    /// A form without secrets that its server knows.
+    ///
+    /// # Errors
+    /// It is too long, or none without them.
+    fn masked(&self, schema: &Value) -> Result<Value, String> {
+        let told = schema.to_string();
+        if told.len() > FORM_BYTES {
+            return Err(format!("its form is longer than {FORM_BYTES} bytes"));
+        }
+        serde_json::from_str(&self.runtime.masker.mask_entering(&told).text)
+            .map_err(|error| error.to_string())
+    }
+
     async fn reply(&self, question: ServerQuestion) -> PersonReply {
         let question = match self.question(question) {
             Ok(question) => question,
@@ -95,11 +110,7 @@ impl PersonOfCall {
             place,
         };
         match self.runtime.ask(&asker, question).await {
-            Ok(Answer { decision: Decision::Approved, reason, .. }) => {
-                let values =
-                    reason.map_or_else(|| Ok(Default::default()), |values| serde_json::from_str(&values));
-                values.map_or_else(|error| PersonReply::Refused(error.to_string()), PersonReply::Accepted)
-            }
+            Ok(Answer { decision: Decision::Approved, values, .. }) => PersonReply::Accepted(values),
             Ok(Answer { by: Some(_), .. }) => PersonReply::Declined,
             Ok(_) => PersonReply::Cancelled,
             Err(error) => PersonReply::Refused(error.to_string()),
