@@ -210,7 +210,7 @@ fn control_each_kind_of_gap_is_found() {
     assert_eq!(changed_to("| F3 | something | by hand |\n"), ["F3: neither a test nor a part that owes it"]);
     assert_eq!(changed_to("| F3 | something | owed by: |\n"), ["F3: neither a test nor a part that owes it"]);
     assert_eq!(changed_to("| F3 | something | owed by: cards, nobody |\n"), ["F3: no such part: nobody"]);
-    assert_eq!(changed_to("| F3 | something | owed by: cards, mcp |\n"), Vec::<String>::new());
+    assert_eq!(changed_to("| F3 | something | owed by: cards, memory |\n"), Vec::<String>::new());
     assert_eq!(
         changed_to("| F3 | something | `xtask::cases::gaps`; owed by: cards |\n"),
         ["F3: no such test: xtask::cases::gaps"]
