@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use text::mask::Masker;
 use tools::NetworkRequest;
 use workspace::RootAccess;
 
 use crate::args::allow::AllowedFolder;
-use crate::server_address::AddressEntry;
+use crate::server_address::{AddressEntry, SECRET};
 use crate::settings::network;
 
 /// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It is a program
@@ -200,10 +199,10 @@ impl ConfiguredServer {
         if let Some(home) = env.into_iter().find(|variable| ["HOME", "TMPDIR"].contains(&variable.as_str())) {
             return Err(format!("mcp.{name}.env.{home}: it is that of the sandbox"));
         }
-        let masker = Masker::new(&[]).map_err(|error| error.to_string())?;
         let says_secret = |(variable, value): &(&String, &String)| {
-            let line = format!("{variable}={value}");
-            masker.mask_entering(&line).text != line
+            let variable = variable.to_ascii_lowercase();
+            let is_named = variable.split('_').any(|word| SECRET.contains(&word));
+            is_named && !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err()
         };
         if let Some((variable, _)) = self.env.iter().find(says_secret) {
             return Err(format!(

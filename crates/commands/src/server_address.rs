@@ -18,7 +18,7 @@ const OURS: [&str; 9] = [
     "transfer-encoding",
 ];
 /// Words in names of headers whose values are secrets.
-const SECRET: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+pub(crate) const SECRET: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// A server at an address, as it is spoken with.
 #[derive(Debug, Clone, PartialEq)]

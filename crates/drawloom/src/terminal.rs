@@ -313,7 +313,7 @@ impl Terminal {
 
     /// Begins to wait for a model, where it can be told.
     fn begin_wait(&self, model: &str, stage: WaitStage) {
-        if !self.quiet && io::stderr().is_terminal() {
+        if !self.quiet && io::stderr().is_terminal() && !is_asking() {
             self.wait.begin(model, stage, !can_redraw());
         }
     }
@@ -344,12 +344,29 @@ impl Terminal {
         self.end_text_of(&mut self.stream.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Ends a line of text that is being written, but for the one of a question.
+    fn end_open_line(&self) {
+        if !is_asking() {
+            self.apart(|| {});
+        }
+    }
+
     /// Shows something on lines of its own: what is being written ends its line before, and goes on only behind it.
     pub(crate) fn apart(&self, show: impl FnOnce()) {
         self.end_progress();
         let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = self.question_line();
+        // Its line has no end yet.
+        if question.is_some() && !stream.open {
+            let _ = io::stderr().lock().write_all(b"\n");
+        }
         self.end_text_of(&mut stream);
         self.wait.beside(show);
+        if let Some(question) = question {
+            // Whoever is asked still sees by what.
+            let _ = io::stderr().lock().write_all(question.as_bytes());
+            stream.column = status_area::column(0, &question);
+        }
         let drawn = self.below().draw(&mut stream.column);
         self.write(&drawn);
     }
@@ -374,13 +391,15 @@ impl Terminal {
             *stream = Streamed { node: Some(node), column: stream.column, ..Streamed::default() };
         }
         if *stream.node.get_or_insert(node) == node {
+            let is_behind_question = !stream.open && self.question_line().is_some();
             let shown = shown(&mut stream);
             if !shown.is_empty() {
                 self.wait.end();
                 stream.column = status_area::column(stream.column, &shown);
                 let mut below = self.below();
                 let erased = below.erase();
-                self.write(&(erased.to_owned() + &shown + &below.draw(&mut stream.column)));
+                let apart = if is_behind_question { "\n" } else { "" };
+                self.write(&(erased.to_owned() + apart + &shown + &below.draw(&mut stream.column)));
             }
         }
     }

@@ -18,7 +18,21 @@ impl ArgumentSchema {
     /// # Errors
     /// It is no schema.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        Self::compiled(schema, Compiler::new())
+    }
+
+    /// One by which formats (`email`, `date`) are checked as well.
+    ///
+    /// # Errors
+    /// It is no schema.
+    pub fn with_formats(schema: &Value) -> Result<Self, String> {
+        let mut compiler = Compiler::new();
+        compiler.enable_format_assertions();
+        Self::compiled(schema, compiler)
+    }
+
+    fn compiled(schema: &Value, mut compiler: Compiler) -> Result<Self, String> {
+        let mut schemas = Schemas::new();
         // A schema opens nothing: neither a file nor a connection.
         compiler.use_loader(Box::new(SchemeUrlLoader::new()));
         let place = "tool:arguments";

@@ -5,13 +5,14 @@ use std::path::{Component, Path, PathBuf};
 /// Links that are followed at most, as a kernel does.
 const MAX_LINKS: u32 = 40;
 
-/// The canonical form of the part of an absolute path that exists, with the rest behind it. No `..` is left: behind a link it
+/// The canonical form of the part of a path that exists, with the rest behind it; a relative one is below the current folder. No `..` is left: behind a link it
 /// is the folder above where that leads, behind what does not exist the one that would be above. A link that leads to nothing
 /// stands for where it leads.
 pub fn canonical(path: &Path) -> PathBuf {
     let mut links = MAX_LINKS;
     let mut found = PathBuf::new();
-    push(&mut found, path, &mut links);
+    let absolute = std::path::absolute(path);
+    push(&mut found, absolute.as_deref().unwrap_or(path), &mut links);
     found
 }
 

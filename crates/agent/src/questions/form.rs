@@ -1,7 +1,7 @@
 //! Forms: what a question asks for besides yes or no, as a server of tools describes it (spec: agent §5 *Elicitation*).
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 use text::terminal::one_line;
 use tools::ArgumentSchema;
 
@@ -59,7 +59,7 @@ impl Form {
         for (name, property) in properties {
             field(name, property, false).map_err(|why| format!("field {}: {why}", shortened(name)))?;
         }
-        ArgumentSchema::new(&schema)?;
+        ArgumentSchema::with_formats(&schema)?;
         Ok(Self(schema))
     }
 
@@ -73,6 +73,20 @@ impl Form {
         let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
         let fields = self.0["properties"].as_object().into_iter().flatten();
         fields.filter_map(|(name, property)| field(name, property, is_required(name)).ok()).collect()
+    }
+
+    /// What is wrong with a text for one of its fields.
+    pub fn problem(&self, field: &FormField, text: &str) -> Option<String> {
+        let (name, text) = (&field.name, text.trim());
+        if text.is_empty() {
+            return (field.is_required && field.default.is_none()).then(|| format!("{name} is needed"));
+        }
+        let value = match field.value(text) {
+            Ok(value) => value,
+            Err(why) => return Some(format!("{name}: {why}")),
+        };
+        let alone = json!({"type": "object", "properties": {name: self.0["properties"][name]}});
+        ArgumentSchema::with_formats(&alone).and_then(|schema| schema.check(&json!({name: value}))).err()
     }
 
     /// What is answered by the texts that were given for its fields; an empty one is that of a field which is left out, or
@@ -109,7 +123,7 @@ impl Form {
         }
         if problems.is_empty() {
             let values = Value::Object(values.clone());
-            ArgumentSchema::new(&self.0)
+            ArgumentSchema::with_formats(&self.0)
                 .and_then(|schema| schema.check(&values))
                 .unwrap_or_else(|why| problems.push(why));
             if values.to_string().chars().count() > VALUES_CHARS {
@@ -256,8 +270,6 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn form() -> Form {
@@ -311,6 +323,24 @@ mod tests {
         let why = given(&form, &[("name", "A"), ("age", "-1")]).unwrap_err();
         assert!(why.contains("name") && why.contains("age"), "{why}");
         assert!(given(&form, &[("name", &"x".repeat(VALUES_CHARS)), ("age", "1")]).is_err());
+    }
+
+    #[test]
+    fn a_field_is_checked_by_itself() {
+        let form = Form::new(json!({"type": "object", "required": ["mail"], "properties": {
+            "mail": {"type": "string", "format": "email"},
+            "born": {"type": "string", "format": "date"},
+            "n": {"type": "integer", "maximum": 3},
+        }}))
+        .unwrap();
+        let fields = form.fields();
+        let problem = |place: usize, text: &str| form.problem(&fields[place], text);
+        for (place, text) in [(0, "a@b.example"), (1, ""), (1, "2026-11-30"), (2, "3"), (2, " ")] {
+            assert_eq!(problem(place, text), None, "{text}");
+        }
+        for (place, text) in [(0, ""), (0, "foo"), (1, "yesterday"), (2, "4"), (2, "x"), (2, "1.5")] {
+            assert!(problem(place, text).is_some_and(|why| why.contains(&fields[place].name)), "{text}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Frontend for Terminal {
         ASKING.store(true, Ordering::SeqCst);
         let answer = self.typed_answer(question, names, &|| self.questions().open.is_none());
         ASKING.store(false, Ordering::SeqCst);
-        self.questions().open.take()?;
+        self.questions().close()?;
         let answer = answer.unwrap_or(TypedAnswer::no(None));
         if answer.decision == Decision::Denied {
             crate::output::to_stderr("denied");
@@ -84,7 +84,7 @@ impl Frontend for Terminal {
     }
 
     fn counts(&self, model: &str) {
-        self.apart(|| {});
+        self.end_open_line();
         self.begin_wait(model, WaitStage::Counting);
     }
 
@@ -96,7 +96,7 @@ impl Frontend for Terminal {
     }
 
     fn awaits(&self, model: &str, tokens: RequestTokens) {
-        self.apart(|| {});
+        self.end_open_line();
         self.begin_wait(model, WaitStage::Sent { tokens });
     }
 

@@ -20,6 +20,8 @@ use super::{TERMINAL, Terminal, TerminalMode};
 pub(super) struct Questions {
     /// The one at the terminal.
     pub(super) open: Option<QuestionId>,
+    /// The line that asks it, with what may be typed; empty while something that was typed at it is shown.
+    line: String,
     answered: HashSet<QuestionId>,
 }
 
@@ -29,6 +31,12 @@ impl Questions {
         let is_open = !self.answered.contains(&question);
         self.open = is_open.then_some(question);
         is_open
+    }
+
+    /// It is asked no more.
+    pub(super) fn close(&mut self) -> Option<QuestionId> {
+        self.line.clear();
+        self.open.take()
     }
 
     /// A question has an answer. Whether it is being asked.
@@ -63,6 +71,12 @@ impl Terminal {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The line of the question that stands at the terminal.
+    pub(super) fn question_line(&self) -> Option<String> {
+        let questions = self.questions();
+        questions.open.filter(|_| !questions.line.is_empty()).map(|_| questions.line.clone())
+    }
+
     /// Takes the commands that are typed at questions from now on, as long as the receiver is there.
     pub(crate) fn question_commands(&self) -> mpsc::Receiver<QuestionCommand> {
         // A further one is typed only once the question is asked again.
@@ -84,6 +98,8 @@ impl Terminal {
         let _modes = TerminalMode::lines(&terminal);
         let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
         let choices = choices(&question.answers);
+        let stands = format!("{} {choices}", explicit(&asks));
+        self.questions().line.clone_from(&stands);
         let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
         loop {
             let again = match answer_of(&line, &question.answers, names) {
@@ -97,7 +113,7 @@ impl Terminal {
                 }
                 Some(answer) => match (&question.form, answer.decision) {
                     (Some(form), Decision::Approved) => {
-                        let fields = filled(&terminal, form, is_over).ok()??;
+                        let fields = self.filled(&terminal, form, is_over).ok()??;
                         match form.values(&fields) {
                             Ok(_) => return Some(TypedAnswer { fields, ..answer }),
                             Err(why) => format!("{}; answer {choices}", explicit(&why)),
@@ -110,11 +126,12 @@ impl Terminal {
                     QuestionLine::Done if is_over() => return None,
                     QuestionLine::Done => {
                         self.end_line();
-                        format!("{} {choices}", explicit(&asks))
+                        stands.clone()
                     }
                     QuestionLine::No => format!("answer {choices}"),
                 },
             };
+            self.questions().line.clone_from(&stands);
             (&terminal).write_all(again.as_bytes()).ok()?;
             line = typed(&terminal, is_over).ok()??;
         }
@@ -129,6 +146,7 @@ impl Terminal {
             Input::Say(_) => return QuestionLine::No,
             Input::Command(_) | Input::Unknown { .. } | Input::Misused { .. } => {}
         }
+        self.questions().line.clear();
         let (done, shown) = oneshot::channel();
         let found = self.commands.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sent = found.is_some_and(|found| {
@@ -141,14 +159,28 @@ impl Terminal {
         let _ = shown.blocking_recv();
         if command == Input::Command(SlashCommand::Stop) { QuestionLine::Stop } else { QuestionLine::Done }
     }
-}
 
-/// Texts for the fields of a form. None as of [`ask`].
-fn filled(terminal: &File, form: &Form, is_over: &dyn Fn() -> bool) -> io::Result<Option<FieldTexts>> {
-    let mut fields = Vec::new();
-    for field in form.fields() {
-        let Some(text) = ask(terminal, (&field.line(), "> "), is_over)? else { return Ok(None) };
-        fields.push((field.name, text.trim().to_owned()));
+    /// Texts for the fields of a form, each asked for until it fits. None as of [`ask`].
+    fn filled(
+        &self,
+        terminal: &File,
+        form: &Form,
+        is_over: &dyn Fn() -> bool,
+    ) -> io::Result<Option<FieldTexts>> {
+        let mut fields = Vec::new();
+        for field in form.fields() {
+            let line = field.line();
+            let mut asks = line.clone();
+            let text = loop {
+                self.questions().line = format!("{} > ", explicit(&asks));
+                let Some(text) = ask(terminal, (&asks, "> "), is_over)? else { return Ok(None) };
+                match form.problem(&field, &text) {
+                    Some(why) => asks = format!("{why}; {line}"),
+                    None => break text,
+                }
+            };
+            fields.push((field.name, text.trim().to_owned()));
+        }
+        Ok(Some(fields))
     }
-    Ok(Some(fields))
 }

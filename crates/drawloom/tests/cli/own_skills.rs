@@ -66,6 +66,22 @@ fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
     assert_eq!(in_home(&world), ["weave-scarf"]);
 }
 
+/// A path is one from the folder in which the command was typed, also where a folder of that name is below it.
+#[test]
+fn a_skill_of_a_folder_beside_the_one_worked_in_is_the_one_that_is_added() {
+    let world = world();
+    skill(&world, "from/paint", "metadata: meant\n");
+    skill(&world, "work/from/paint", "");
+    let mut add = world.command(&["skills", "add", "--yes", "../from/paint"]);
+    let added = add.current_dir(world.path("work")).output().unwrap();
+    assert_eq!(added.status.code(), Some(0), "{added:?}");
+    let text = fs::read_to_string(world.home().join("skills/paint/SKILL.md")).unwrap();
+    assert!(text.contains("metadata: meant"), "{text}");
+    let mut check = world.command(&["skills", "check", "--strict", "../from/paint/SKILL.md"]);
+    let checked = check.current_dir(world.path("work")).output().unwrap();
+    assert!(!String::from_utf8_lossy(&checked.stdout).contains("other_name"), "{checked:?}");
+}
+
 #[test]
 fn a_skill_is_added_whole_or_not_at_all() {
     let world = world();

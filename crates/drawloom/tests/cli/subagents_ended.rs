@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::server::{self, Server};
-use crate::subagents::{chat, main_tree, nodes_of, of, of_calls, say, spawn, subagents, world};
+use crate::subagents::{asks, chat, main_tree, nodes_of, of, of_calls, say, spawn, subagents, world};
 use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::trust::with_terminal;
@@ -135,6 +135,45 @@ fn a_subagent_whose_process_is_killed_is_stopped_and_nothing_of_it_runs_again() 
     assert!(number("model_calls") == 2 && number("tool_calls") == 1 && number("tokens") > 0, "{found:?}");
     assert_eq!(asked(), 2, "nothing is asked again");
     assert!(world.ok(&["tree", "verify", found[0]["tree"].as_str().unwrap()]).contains("valid"));
+}
+
+/// What another subagent comes to meanwhile stands above the question, which is read and answered all the same.
+#[test]
+fn a_question_that_stands_at_the_terminal_is_shown_again_behind_what_is_shown_meanwhile() {
+    let waits =
+        json!([{"name": "exec", "arguments": {"command": "while ! test -e go; do sleep 0.02; done"}}]);
+    let world = world(
+        &[
+            calls(&json!([spawn("asks", &json!({})), spawn("quick", &json!({}))])),
+            json!({"text": "Both are at work."}),
+            json!({"text": "The quick one is done."}),
+            json!({"text": "Both are done."}),
+            of_calls("asks", &asks()),
+            of("asks", json!({"text": "I wrote it."})),
+            of_calls("quick", &waits),
+            of("quick", json!({"text": "I was quick."})),
+        ],
+        "",
+    );
+    let mut terminal = at_terminal(&world);
+    terminal.types("Begin.\r");
+    terminal.shows("asks: write asks to run");
+    fs::write(world.path("project/go"), "").unwrap();
+    terminal.shows("The quick one is done.");
+    let asked = |terminal: &Terminal| {
+        let shown = terminal.contents();
+        let last = shown.trim_end().rsplit("asks: write asks to run").next().unwrap_or_default().to_owned();
+        shown.contains("The quick one is done.")
+            && last.contains("or n and why]")
+            && !last.contains("quick one")
+    };
+    terminal.until("the question behind it", asked);
+    terminal.types("y\r");
+    terminal.shows("Both are done.");
+    terminal.at_prompt();
+    assert_eq!(fs::read_to_string(world.path("project/MEMORY.md")).unwrap(), "Be kind.\n");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]

@@ -31,7 +31,11 @@ pub(super) fn seems_offline(output: &str, has_failed: bool) -> bool {
     let of = if has_failed { 0 } else { lines.len().saturating_sub(LAST_LINES) };
     let output = lines[of..].join("\n").to_lowercase();
     let says = |words: &&str| output.contains(*words);
-    SAID.iter().any(says) || (has_failed && SAID_OF_A_FAILURE.iter().any(says))
+    let says_word = |word: &&str| {
+        let is_part = |at: usize| output[..at].ends_with(|before: char| before.is_alphanumeric());
+        output.match_indices(*word).any(|(at, _)| !is_part(at))
+    };
+    SAID.iter().any(says) || (has_failed && SAID_OF_A_FAILURE.iter().any(says_word))
 }
 
 #[cfg(test)]
@@ -58,6 +62,8 @@ mod tests {
         assert!(!seems_offline(shown, false));
         assert!(seems_offline(shown, true));
         assert!(!seems_offline("test result: ok", true));
+        assert!(!seems_offline("FileNotFoundError: [Errno 2] No such file or directory: 'zzz'", true));
+        assert!(seems_offline("npm error code ENOTFOUND", true));
         let read = format!("connect: Network is unreachable\n{}", "test result: ok\n".repeat(LAST_LINES));
         assert!(!seems_offline(&read, false) && seems_offline(&read, true));
     }

@@ -112,7 +112,10 @@ impl PersonOfCall {
         match self.runtime.ask(&asker, question).await {
             Ok(Answer { decision: Decision::Approved, values, .. }) => PersonReply::Accepted(values),
             Ok(Answer { by: Some(_), .. }) => PersonReply::Declined,
-            Ok(_) => PersonReply::Cancelled,
+            Ok(_) => {
+                self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
+                PersonReply::Cancelled
+            }
             Err(error) => PersonReply::Refused(error.to_string()),
         }
     }
