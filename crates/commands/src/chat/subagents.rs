@@ -79,7 +79,7 @@ struct WorkOfTree {
     /// The answer that began it.
     begun_by: Option<NodeId>,
     calls: BTreeSet<CallId>,
-    /// Those of its calls that were refused.
+    /// Calls of it that were refused.
     denied: Vec<DeniedCall>,
 }
 

@@ -33,7 +33,7 @@ impl Questions {
         is_open
     }
 
-    /// It is asked no more.
+    /// End of asking; the question that was asked.
     pub(super) fn close(&mut self) -> Option<QuestionId> {
         self.line.clear();
         self.open.take()
