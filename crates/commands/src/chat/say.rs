@@ -482,7 +482,7 @@ impl Conversation {
         match waits_with {
             Some(Ok(done)) => {
                 let done = self.with_subagents(app, asker, done).await;
-                self.take_first(app, asker, done).await
+                self.take_first(app, asker, Ok(done)).await
             }
             Some(failed) => self.take_first(app, asker, failed).await,
             None => Err(AgentError::Closed.into()),

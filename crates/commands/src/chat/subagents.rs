@@ -32,13 +32,24 @@ impl Conversation {
         Ok(SubagentsShown { subagents: all.into_iter().map(shown).collect() })
     }
 
-    /// The result of a turn with what the subagents did that its calls began.
-    pub(super) async fn with_subagents(
+    /// The result of a turn with what the subagents did that its calls began; without it where it cannot be read, which is
+    /// said.
+    pub(super) async fn with_subagents(&self, app: &App, asker: &Asker, done: Chatted) -> Chatted {
+        match self.work_of_subagents(app, asker, &done).await {
+            Ok(subagents) => Chatted { subagents, ..done },
+            Err(error) => {
+                app.frontend.note(&format!("what its subagents did could not be read: {}", error.message));
+                done
+            }
+        }
+    }
+
+    async fn work_of_subagents(
         &self,
         app: &App,
         asker: &Asker,
-        done: Chatted,
-    ) -> Result<Chatted, CommandError> {
+        done: &Chatted,
+    ) -> Result<Vec<SubagentWork>, CommandError> {
         let mut subagents = Vec::new();
         // Those of earlier turns were begun before.
         let first = done.calls.iter().map(|call| call.id.answer.to_string()).min();
@@ -54,7 +65,7 @@ impl Conversation {
                 subagents.push(SubagentWork { subagent, changed, denied });
             }
         }
-        Ok(Chatted { subagents, ..done })
+        Ok(subagents)
     }
 
     /// Says that subagents are waited for, which the turn left at work.

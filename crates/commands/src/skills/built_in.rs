@@ -122,7 +122,12 @@ fn place(place: &Path, own: &OwnSkill, written: &Written) -> io::Result<Place> {
 
 /// What was written before. Of a record that cannot be read nothing counts as written: what stands there stays.
 fn record(folder: &Path) -> Written {
-    let Ok(bytes) = fs::read(folder.join(RECORD)) else { return Written::new() };
+    let file = folder.join(RECORD);
+    // A pipe would be waited for.
+    if !file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= MOST) {
+        return Written::new();
+    }
+    let Ok(bytes) = fs::read(file) else { return Written::new() };
     serde_json::from_slice(&bytes).unwrap_or_else(|error| {
         tracing::warn!(%error, "the record of built-in skills cannot be read");
         Written::new()
