@@ -301,9 +301,10 @@ impl Repl<'_> {
         let rows: Vec<_> = numbers.iter().copied().zip(answers.iter().map(render::first_words)).collect();
         let is_over = Arc::new(AtomicBool::new(false));
         let (person, over) = (Arc::clone(&self.person), Arc::clone(&is_over));
+        // Heard from before it is asked: who answers by Ctrl-C may be quick.
+        let mut interrupts = signal(SignalKind::interrupt());
         let asked =
             tokio::task::spawn_blocking(move || person.choose(&rows, &|| over.load(Ordering::SeqCst)));
-        let mut interrupts = signal(SignalKind::interrupt());
         let interrupted = async {
             match &mut interrupts {
                 Ok(interrupts) => interrupts.recv().await,

@@ -309,7 +309,6 @@ impl Sandbox {
             Some(HelperFailure { step, problem }) => {
                 notices.push(Notice::Lacks(format!("its supervisor failed ({step}): {problem}")));
             }
-            None if !end.began => return Err(SandboxError::Vanished),
             None => {}
         }
         notices.append(&mut scope.told_once.lock().unwrap_or_else(PoisonError::into_inner));

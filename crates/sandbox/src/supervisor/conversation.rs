@@ -169,7 +169,11 @@ impl Conversation {
         };
         // All that wrote is gone: what the pipes still hold is the rest.
         self.read_output();
+        let why = problem.clone().unwrap_or_else(|| self.error.kept.text());
         let mut end = conclude(reports, asked.map(|(_, ending)| ending), status.ok(), problem);
+        if !end.began && end.failure.is_none() {
+            end.failure = before_the_command(&end.ending, &why);
+        }
         // Usually the helper ended and named them.
         end.notices.extend((!left.is_empty()).then_some(Notice::Ended(left)));
         end
@@ -301,6 +305,21 @@ impl<T: Read> Pipe<T> {
     }
 }
 
+/// Failure of a helper that ended before its command began, of itself; `why` is what it wrote, or what its supervisor met.
+fn before_the_command(ending: &Ending, why: &str) -> Option<HelperFailure> {
+    let how = match ending {
+        Ending::TimedOut | Ending::Cancelled => return None,
+        Ending::Signaled(signal) => format!("signal {signal}"),
+        Ending::Exited(code) => format!("exit code {code}"),
+        Ending::OverLimit(limit) => limit.clone(),
+    };
+    let last = why.lines().next_back().map(|line| format!(": {line}")).unwrap_or_default();
+    Some(HelperFailure {
+        step: "helper".to_owned(),
+        problem: format!("it ended before the command, {how}{last}"),
+    })
+}
+
 /// What the reports of a helper that is gone say.
 fn conclude(
     reports: Vec<HelperReport>,
@@ -344,4 +363,33 @@ fn conclude(
         )
     });
     HelperEnd { began, ending, failure, notices }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::request::HelperTask;
+
+    #[test]
+    fn a_helper_that_ends_before_its_command_says_how_and_what_it_wrote_last() {
+        for (line, expected) in [
+            ("head -c 10 >/dev/null; echo first >&2; echo last >&2; kill -9 $$", "signal 9: last"),
+            ("head -c 10 >/dev/null; exit 3", "exit code 3"),
+        ] {
+            let (control, theirs) = UnixStream::pair().unwrap();
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", line]).stdin(Stdio::from(OwnedFd::from(theirs)));
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            drop(command);
+            let request = HelperRequest::without_a_command(HelperTask::Sockets, 0);
+            let mut conversation = Conversation::begin(child, control, &request, &[], None).unwrap();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let end = conversation.until_its_end(Deadline { deadline, cancelled: &[] });
+            let failure = end.failure.unwrap();
+            assert_eq!((failure.step.as_str(), end.began), ("helper", false));
+            assert_eq!(failure.problem, format!("it ended before the command, {expected}"));
+        }
+    }
 }
