@@ -169,10 +169,9 @@ impl Conversation {
         };
         // All that wrote is gone: what the pipes still hold is the rest.
         self.read_output();
-        let why = problem.clone().unwrap_or_else(|| self.error.kept.text());
         let mut end = conclude(reports, asked.map(|(_, ending)| ending), status.ok(), problem);
         if !end.began && end.failure.is_none() {
-            end.failure = before_the_command(&end.ending, &why);
+            end.failure = before_the_command(&end, &self.error.kept.text());
         }
         // Usually the helper ended and named them.
         end.notices.extend((!left.is_empty()).then_some(Notice::Ended(left)));
@@ -305,18 +304,22 @@ impl<T: Read> Pipe<T> {
     }
 }
 
-/// Failure of a helper that ended before its command began, of itself; `why` is what it wrote, or what its supervisor met.
-fn before_the_command(ending: &Ending, why: &str) -> Option<HelperFailure> {
-    let how = match ending {
+/// Failure of a helper that ended of itself before its command began, with what is lacking and what it wrote last.
+fn before_the_command(end: &HelperEnd, written: &str) -> Option<HelperFailure> {
+    let how = match &end.ending {
         Ending::TimedOut | Ending::Cancelled => return None,
         Ending::Signaled(signal) => format!("signal {signal}"),
         Ending::Exited(code) => format!("exit code {code}"),
         Ending::OverLimit(limit) => limit.clone(),
     };
-    let last = why.lines().next_back().map(|line| format!(": {line}")).unwrap_or_default();
+    let lacking = end.notices.iter().filter_map(|notice| match notice {
+        Notice::Lacks(what) => Some(what.as_str()),
+        _ => None,
+    });
+    let why: Vec<&str> = lacking.chain(written.lines().next_back()).collect();
     Some(HelperFailure {
         step: "helper".to_owned(),
-        problem: format!("it ended before the command, {how}{last}"),
+        problem: format!("it ended before the command ({how}): {}", why.join("; ")),
     })
 }
 
@@ -353,7 +356,7 @@ fn conclude(
     }
     // A command that ended by itself just when its time was over did end by itself.
     let ending = ending.or(asked).unwrap_or_else(|| {
-        if failure.is_none() {
+        if failure.is_none() && began {
             notices.push(Notice::Lacks(SandboxError::Vanished.to_string()));
         }
         let signal = status.and_then(|status| status.signal());
@@ -375,8 +378,8 @@ mod tests {
     #[test]
     fn a_helper_that_ends_before_its_command_says_how_and_what_it_wrote_last() {
         for (line, expected) in [
-            ("head -c 10 >/dev/null; echo first >&2; echo last >&2; kill -9 $$", "signal 9: last"),
-            ("head -c 10 >/dev/null; exit 3", "exit code 3"),
+            ("head -c 10 >/dev/null; echo first >&2; echo last >&2; kill -9 $$", "(signal 9): last"),
+            ("head -c 10 >/dev/null; exit 3", "(exit code 3): "),
         ] {
             let (control, theirs) = UnixStream::pair().unwrap();
             let mut command = Command::new("/bin/sh");
@@ -389,7 +392,7 @@ mod tests {
             let end = conversation.until_its_end(Deadline { deadline, cancelled: &[] });
             let failure = end.failure.unwrap();
             assert_eq!((failure.step.as_str(), end.began), ("helper", false));
-            assert_eq!(failure.problem, format!("it ended before the command, {expected}"));
+            assert_eq!(failure.problem, format!("it ended before the command {expected}"));
         }
     }
 }
