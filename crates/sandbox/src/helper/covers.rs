@@ -16,6 +16,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -33,6 +34,9 @@ use crate::request::HelperRequest;
 
 /// How long a file that was covered anew may be open for writing: an editor has it open for a moment.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a path is looked up that each time is about to be another file, and the pause before it is again.
+const LOOKS: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(1);
 /// Command of `fcntl` that chooses the signal of a broken lease (`asm-generic/fcntl.h`).
 const F_SETSIG: libc::c_int = 10;
 
@@ -101,14 +105,25 @@ fn is_folder(root: &OwnedFd, path: &Path) -> bool {
 /// Mounts a file or folder over itself. One that is gone meanwhile is passed over: what comes in its place is found
 /// after the command.
 fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result<(), Failure> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let step = || format!("protection of {}", path.display());
-    let place = match open_below(root, below(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.step(&step())?,
-    };
-    let copy = copy_of(&place).step(&step())?;
-    restrict(&copy, access, true).step(&step())?;
-    attach(copy, place).step(&step())
+    for _ in 0..LOOKS {
+        let place = match open_below(root, below(path)) {
+            Err(error) if is_gone(&error) => return Ok(()),
+            other => other.step(&step())?,
+        };
+        let cover = || {
+            let copy = copy_of(&place)?;
+            restrict(&copy, access, true)?;
+            attach(copy, &place)
+        };
+        match cover() {
+            // Another one may stand there by now.
+            Err(error) if is_gone(&error) => thread::sleep(PAUSE),
+            other => return other.step(&step()),
+        }
+    }
+    Ok(())
 }
 
 /// Covers `.drawloom` with an empty folder that holds only `run`.
@@ -202,25 +217,34 @@ impl Covers {
     }
 }
 
+/// What stands at a path. A file that was taken from it while it was looked up, which has no name any more, is looked up
+/// again.
 fn standing(root: &OwnedFd, path: &Path) -> io::Result<Standing> {
-    let place = match open_below(root, below(path)) {
-        Ok(place) => place,
-        Err(error) => {
-            return match Errno::from_io_error(&error) {
-                Some(Errno::NOENT | Errno::NOTDIR) => Ok(Standing::Gone),
-                // A link was put on the way.
-                Some(Errno::LOOP) => Ok(Standing::Other),
-                _ => Err(error),
-            };
-        }
-    };
-    let found = statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
-    let is_file = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
-    Ok(match found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
-        true => Standing::Covered,
-        false if is_file && found.stx_nlink == 1 => Standing::Bare,
-        false => Standing::Other,
-    })
+    for _ in 0..LOOKS {
+        let place = match open_below(root, below(path)) {
+            Ok(place) => place,
+            Err(error) => {
+                return match Errno::from_io_error(&error) {
+                    Some(Errno::NOENT | Errno::NOTDIR) => Ok(Standing::Gone),
+                    // A link was put on the way.
+                    Some(Errno::LOOP) => Ok(Standing::Other),
+                    _ => Err(error),
+                };
+            }
+        };
+        let found = statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+        let is_file = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        return Ok(match found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            true => Standing::Covered,
+            false if found.stx_nlink == 0 => {
+                thread::sleep(PAUSE);
+                continue;
+            }
+            false if is_file && found.stx_nlink == 1 => Standing::Bare,
+            false => Standing::Other,
+        });
+    }
+    Ok(Standing::Other)
 }
 
 /// Whether somebody may have a file open for writing. Of one that is gone nothing is left to write to.

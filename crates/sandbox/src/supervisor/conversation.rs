@@ -336,6 +336,8 @@ fn conclude(
             HelperReport::Started => began = true,
             HelperReport::Failed { step, problem } => failure = Some(HelperFailure { step, problem }),
             HelperReport::Exited { code, signal } => {
+                // Its watch may end a command before its start was told.
+                began = true;
                 let exited = signal.map(Ending::Signaled).or(code.map(Ending::Exited));
                 ending = ending.or(exited);
             }

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use drawloom_sandbox::{Level, Notice};
+use drawloom_sandbox::{Ending, Level, Notice};
 
 use crate::IN_SESSION;
 use crate::world::{User, World, limits};
@@ -121,6 +121,27 @@ fn what_its_owner_replaces_while_a_command_runs_is_kept_from_it_again_and_named(
             }
         }
     });
+}
+
+#[test]
+fn an_owner_who_saves_again_and_again_ends_no_command() {
+    let world = World::new(User::Own);
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            let late = Instant::now() + Duration::from_secs(60);
+            while !world.path("root/asked").exists() {
+                assert!(Instant::now() < late, "nobody asked");
+                thread::yield_now();
+            }
+            for _ in 0..2_000 {
+                rename_over(&world, "AGENTS.md");
+            }
+            fs::write(world.path("root/saved"), "").unwrap();
+        });
+        let line = "touch asked; until test -e saved; do sleep 0.01; done";
+        world.run_in_walls(line, Level::Full, limits(), &[IN_SESSION]).unwrap()
+    });
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
 }
 
 /// Whether a file that its owner saved is changed by a command, with some protections omitted.
