@@ -16,6 +16,7 @@ use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
 use serde_json::{Map, Value};
 use store::home::HomeDir;
 use store::{Principal, SessionKind};
+use text::mask::Masker;
 use tokio::runtime::Handle;
 use workspace::AllowedRoots;
 
@@ -100,7 +101,7 @@ impl ReadingTools {
     }
 
     /// Runs a call of a tool that is there. It blocks.
-    fn run(&self, tool: &str, arguments: &Value, cancel: &Cancel) -> ToolOutput {
+    fn run(&self, tool: &str, arguments: &Value, (cancel, masker): (&Cancel, &Arc<Masker>)) -> ToolOutput {
         let checked = match self.registry.check(tool, arguments) {
             Ok(checked) => checked,
             Err(refused) => return refused,
@@ -121,6 +122,7 @@ impl ReadingTools {
             tree,
             view: self.view.clone(),
             trust: Trust::Outside,
+            masker: Arc::clone(masker),
             turn: None,
             next: NextPlace::default(),
             model: None,
@@ -157,9 +159,13 @@ impl ServedTools for ReadingTools {
             let shown: String = tool.chars().take(SHOWN).collect();
             return Err(format!("there is no tool {shown:?}: there are {}", names.join(", ")));
         }
-        let said = self.run(tool, &Value::Object(arguments), cancel);
-        let text = self.runtime.masker.mask(&said.text).text;
-        Ok(ToolReply::text(text, said.status != ToolStatus::Ok))
+        let masker = match self.runtime.masker_of_now() {
+            Ok(masker) => masker,
+            Err(why) => return Ok(ToolReply::text(format!("known secrets could not be read: {why}"), true)),
+        };
+        let said = self.run(tool, &Value::Object(arguments), (cancel, &masker));
+        // What is said of the arguments alone came by no tool.
+        Ok(ToolReply::text(masker.mask(&said.text).text, said.status != ToolStatus::Ok))
     }
 }
 

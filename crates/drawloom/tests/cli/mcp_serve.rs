@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::loom_tools::{branched, permit, said, tree, world};
+use crate::loom_tools::{branched, permit, said, script, shown, tree, world};
 use crate::program::program;
 use crate::world::{World, piped, text};
 
@@ -229,6 +229,72 @@ fn s11_a_secret_that_is_known_by_then_is_masked_for_a_program() {
 }
 
 #[test]
+fn s11_a_secret_that_is_set_meanwhile_is_masked_wherever_its_text_is_cut() {
+    let world = world("");
+    let (secret, part) = ("weft-canary-0123456789abcdef", "canary-012");
+    let (_, answer) = said(&world, "Which key?", &format!("The key is {secret} as of now and later on."));
+    let beginning = format!("weft {}", &secret[..20]);
+    world.ok(&["tree", "new", "--title", &format!("A note about {secret}"), "--text", &beginning]);
+    let mut server = Server::greeted(&world, &[]);
+    let calls = [
+        ("recall", json!({"node": answer, "from": 14})),
+        ("loom_view", json!({"node": answer, "from": 14})),
+        ("loom_view", json!({})),
+        ("loom_tree", json!({})),
+        ("loom_list", json!({"what": "siblings", "node": answer})),
+        ("loom_list", json!({"what": "documents"})),
+    ];
+    for (tool, arguments) in &calls {
+        let seen = server.read(tool, arguments);
+        assert!(seen.contains(part), "the control: nobody knows it yet: {tool} {arguments} {seen}");
+    }
+    world.ok(&["config", "set", "mcp.other.secrets.TOKEN", secret]);
+    for (tool, arguments) in &calls {
+        let seen = server.read(tool, arguments);
+        assert!(!seen.contains(part) && seen.contains("secrets"), "{tool} {arguments} {seen}");
+    }
+    // What was known once stays masked.
+    let mut later = Server::greeted(&world, &[]);
+    world.ok(&["config", "unset", "mcp.other.secrets.TOKEN"]);
+    for (tool, arguments) in &calls {
+        let seen = later.read(tool, arguments);
+        assert!(!seen.contains(part), "{tool} {arguments} {seen}");
+    }
+}
+
+#[test]
+fn nothing_tells_of_a_node_of_another_session() {
+    let world = world("");
+    said(&world, "Which thread?", "The thread is red.");
+    let project = text(&world.path("project"));
+    script(&world, &[json!({"text": "The weft is blue."})]);
+    let (_, other) =
+        world.json(&["--workspace", &project, "chat", "--session", "other", "-m", "Which weft?"]);
+    let (id, tree) = (other["node"].as_str().unwrap(), other["tree"].as_str().unwrap());
+    let theirs = shown(&world, &[tree]).into_iter().find(|node| node["id"] == id).unwrap();
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let mut server = Server::greeted(&world, &[]);
+    let (named, none) = (format!("{tree}:{}", theirs["short_id"].as_str().unwrap()), format!("{unknown}:a1"));
+    for (there, not_there) in [(id, unknown), (&named, &none)] {
+        for (tool, more) in [
+            ("recall", json!({})),
+            ("loom_view", json!({})),
+            ("loom_view", json!({"from": 0})),
+            ("loom_tree", json!({})),
+            ("loom_list", json!({"what": "siblings"})),
+            ("loom_list", json!({"what": "bookmarks"})),
+        ] {
+            let mut refused = |node: &str| {
+                let mut arguments = more.clone();
+                arguments["node"] = json!(node);
+                server.refused(tool, &arguments)
+            };
+            assert_eq!(refused(there).replace(there, not_there), refused(not_there), "{tool} {more}");
+        }
+    }
+}
+
+#[test]
 fn a_rule_that_denies_a_tool_denies_it_to_a_program() {
     let world = world("");
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
@@ -338,7 +404,7 @@ fn our_own_client_reads_by_it() {
     world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
     let said = world.json(&["--workspace", &project, "chat", "-m", "Look."]);
     assert_eq!(said.0, Some(0), "{said:?}");
-    let nodes = crate::loom_tools::shown(&world, &[&tree(&world)]);
+    let nodes = shown(&world, &[&tree(&world)]);
     let result = nodes.iter().find(|node| node["author"] == "own:loom_view").unwrap();
     assert!(result["text"].as_str().unwrap().contains("It rained."), "{result}");
     assert_eq!(result["trust"], "outside");

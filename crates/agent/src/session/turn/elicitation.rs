@@ -13,7 +13,7 @@ use tools::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
 use url::Url;
 
 use super::Turn;
-use super::calls::CallSite;
+use super::call_site::CallSite;
 use crate::call::Call;
 use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
