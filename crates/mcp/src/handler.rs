@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    ClientCapabilities, ClientResult, Implementation, InitializeRequestParams, ProtocolVersion,
-    ServerNotification, ServerRequest,
+    ClientCapabilities, ClientResult, ConstString as _, ElicitationCreateRequestMethod, ErrorCode,
+    Implementation, InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient, Service};
@@ -48,8 +48,14 @@ impl Service<RoleClient> for Handler {
                 let reply = context.ct.run_until_cancelled(asked).await;
                 reply.ok_or_else(withdrawn)?.map(ClientResult::ElicitResult)
             }
+            // What does not fit reads as a request of no method that is known.
+            ServerRequest::CustomRequest(request)
+                if request.method == ElicitationCreateRequestMethod::VALUE =>
+            {
+                Err(ErrorData::invalid_params("its parameters are those of no elicitation", None))
+            }
             _ => Err(ErrorData::new(
-                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                ErrorCode::METHOD_NOT_FOUND,
                 "this client does not answer such requests",
                 None,
             )),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use model::{Cancel, CancelHandle};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResultMethod,
+    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, PingRequestMethod, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -16,6 +18,14 @@ use tokio::task::spawn_blocking;
 
 /// Calls that run at a time; others wait.
 const RUNNING: usize = 4;
+
+/// Requests that are answered.
+const METHODS: [&str; 4] = [
+    InitializeResultMethod::VALUE,
+    PingRequestMethod::VALUE,
+    ListToolsRequestMethod::VALUE,
+    CallToolRequestMethod::VALUE,
+];
 
 /// What is called. Its tools only read.
 pub trait ServedTools: Send + Sync {
@@ -122,5 +132,18 @@ impl ServerHandler for ToolServer {
             .map_err(|why| ErrorData::invalid_params(why, None))?;
         let result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         Ok(result.into())
+    }
+
+    /// A request with parameters that do not fit its method comes here, as one of a method that is not known does.
+    async fn on_custom_request(
+        &self,
+        CustomRequest { method, .. }: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(if METHODS.contains(&method.as_str()) {
+            ErrorData::invalid_params(format!("the parameters do not fit {method}"), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
+        })
     }
 }

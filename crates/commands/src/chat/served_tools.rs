@@ -62,12 +62,7 @@ pub(crate) async fn serve(
     };
     let served = mcp::serve(ToolServer::new(Arc::new(tools), INSTRUCTIONS), input, output).await;
     served.map_err(|why| {
-        CommandError::new(
-            "protocol",
-            2,
-            format!("the client does not speak MCP: {why}"),
-            "a client of MCP starts this",
-        )
+        CommandError::new("protocol", 2, why.to_string(), "a client of MCP starts this, and speaks to it")
     })?;
     Ok(Done::outcome())
 }

@@ -21,7 +21,11 @@ struct Server {
 
 impl Server {
     fn start(command: &mut Command) -> Self {
-        let mut process = piped(command.stdin(Stdio::piped()));
+        Self::reading(command, Stdio::piped())
+    }
+
+    fn reading(command: &mut Command, input: Stdio) -> Self {
+        let mut process = piped(command.stdin(input));
         let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
         Self { process, input, output, asked: 0 }
     }
@@ -347,10 +351,15 @@ fn hostile_lines_are_answered_and_end_nothing() {
     for params in [json!({}), json!({"name": 7}), json!({"name": "loom_view", "arguments": [1]}), json!("x")]
     {
         let answer = server.ask("tools/call", &params);
-        assert!(
-            answer["error"]["code"].is_i64() || answer["result"]["isError"] == true,
-            "{params}: {answer}"
-        );
+        assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
+    }
+    assert_eq!(server.ask("no/such", &json!({}))["error"]["code"], -32601);
+    // Whoever was greeted is not greeted anew.
+    for version in ["2025-11-25", "9999", "2026-07-28"] {
+        let again = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        assert_eq!(server.ask("initialize", &again)["error"]["code"], -32600, "{version}");
+        assert_eq!(server.ask("ping", &json!({}))["result"], json!({}), "{version}");
+        assert_eq!(server.ask("tools/list", &json!({}))["result"].get("resultType"), None, "{version}");
     }
     // An end in the middle of a message.
     server.input.as_mut().unwrap().write_all(br#"{"jsonrpc": "2.0", "id": 100, "meth"#).unwrap();
@@ -373,6 +382,11 @@ fn a_server_ends_with_its_input_and_by_signals_and_has_printed_nothing_else() {
     let world = world("");
     let nothing = world.run(&["mcp", "serve"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""), "{nothing:?}");
+    let unreadable =
+        Server::reading(&mut world.command(&["mcp", "serve"]), fs::File::open("/").unwrap().into());
+    let (code, printed, errors) = unreadable.ended();
+    assert_eq!((code, printed.as_str()), (Some(2), ""), "{errors}");
+    assert!(errors.contains("could not be read"), "{errors}");
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let server = Server::greeted(&world, &[]);
         kill_process(Pid::from_child(&server.process), signal).unwrap();
