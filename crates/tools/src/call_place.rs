@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use context::elicitation::Elicit;
 use loom::{PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
 use text::mask::Masker;
 
-use crate::asked_person::AskPerson;
 use crate::subagents::Subagents;
 use crate::waited_time::WaitedTime;
 
@@ -34,7 +34,7 @@ pub struct CallPlace {
     /// The subagents of its session; none where a call has nothing to do with them.
     pub subagents: Option<Arc<dyn Subagents>>,
     /// Who answers what a server asks meanwhile; none where a call has nothing to do with one.
-    pub person: Option<Arc<dyn AskPerson>>,
+    pub person: Option<Arc<dyn Elicit>>,
 }
 
 impl CallPlace {

@@ -3,6 +3,7 @@ use std::sync::Mutex as StdMutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Context, Poll};
 
+use context::ToolSpec;
 use futures_util::FutureExt as _;
 use model::Cancel;
 use rmcp::model::{EmptyResult, ServerResult};
@@ -10,7 +11,7 @@ use serde_json::{Map, json};
 use tokio::io::{AsyncReadExt as _, DuplexStream, Lines, ReadBuf, duplex};
 
 use super::*;
-use crate::{ServedTool, ServedTools, ToolReply};
+use crate::{ServedTools, ToolReply};
 
 fn ping(id: u64) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n"
@@ -117,7 +118,7 @@ impl AsyncRead for Unreadable {
 async fn a_stream_that_cannot_be_read_is_no_end_of_one() {
     struct NoTools;
     impl ServedTools for NoTools {
-        fn list(&self) -> Vec<ServedTool> {
+        fn list(&self) -> Vec<ToolSpec> {
             Vec::new()
         }
 
@@ -139,7 +140,7 @@ struct Waiting {
 }
 
 impl ServedTools for Waiting {
-    fn list(&self) -> Vec<ServedTool> {
+    fn list(&self) -> Vec<ToolSpec> {
         Vec::new()
     }
 
@@ -154,7 +155,7 @@ impl ServedTools for Waiting {
         } else {
             self.go_on.lock().unwrap().recv().unwrap();
         }
-        Ok(ToolReply::text("done", false))
+        Ok(ToolReply { text: "done".to_owned(), is_error: false })
     }
 }
 
