@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use crate::elicitation::RunningCalls;
 use crate::offered::file_address;
 
+/// Version of the protocol by which servers are greeted: the newest that has a greeting.
+pub(crate) const GREETED_BY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
+
 /// Answers to a server's requests.
 pub(crate) struct Handler {
     /// Folders that it is told of.
@@ -78,8 +81,6 @@ impl Service<RoleClient> for Handler {
             serde_json::from_value(json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}))
                 .unwrap_or_default();
         let client = Implementation::new("drawloom", env!("CARGO_PKG_VERSION"));
-        // The newest revision has no such greeting.
-        InitializeRequestParams::new(capabilities, client)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        InitializeRequestParams::new(capabilities, client).with_protocol_version(GREETED_BY)
     }
 }
