@@ -75,7 +75,7 @@ pub use lasting_rules::{LastingRules, RuleFile};
 pub use prepared_request::{PreparedRequest, window_notice};
 pub use questions::DECISION;
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
-pub use runtime::{LEASE, Runtime, command_records};
+pub use runtime::{LEASE, ReadMasker, Runtime, command_records};
 pub use send::resend;
 pub use session::{OpenedSession, SessionChoice, TurnConfig, steering};
 pub use spend::{SpendLimiter, TurnSpending};

@@ -26,6 +26,12 @@ use crate::turn_bounds::{SubagentBounds, TurnBounds, WaitingBounds};
 /// How long a lease lasts that is not renewed, unless the runtime says otherwise.
 pub const LEASE: Duration = Duration::from_secs(30);
 
+/// Reads the known secrets as they stand in the configuration now. It blocks.
+///
+/// # Errors
+/// Why they cannot be read.
+pub type ReadMasker = dyn Fn() -> Result<Masker, String> + Send + Sync;
+
 /// Services of one open home, shared by every session of the process. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime {
@@ -37,6 +43,8 @@ pub struct Runtime {
     pub clock: Clock,
     /// Known secrets, to be masked on entry.
     pub masker: Arc<Masker>,
+    /// Reads the known secrets anew; none where no configuration is read.
+    pub newest_masker: Option<Arc<ReadMasker>>,
     /// Free space below which no turn begins.
     pub space: SpaceLimits,
     /// How much a turn does until somebody says that it may go on.
@@ -80,6 +88,7 @@ impl Runtime {
             instance,
             clock,
             masker,
+            newest_masker: None,
             space: SpaceLimits::default(),
             turn_bounds: TurnBounds::default(),
             subagents: SubagentBounds::default(),
@@ -93,6 +102,17 @@ impl Runtime {
             subagent_models: ListedModels::default(),
             rules: LastingRules::default(),
             recent_requests: Arc::default(),
+        }
+    }
+
+    /// Masker of the secrets that are known now, where [`Self::masker`] has those of the beginning. It blocks.
+    ///
+    /// # Errors
+    /// As of [`ReadMasker`].
+    pub fn masker_of_now(&self) -> Result<Arc<Masker>, String> {
+        match &self.newest_masker {
+            Some(read) => read().map(Arc::new),
+            None => Ok(Arc::clone(&self.masker)),
         }
     }
 

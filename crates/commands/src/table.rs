@@ -201,6 +201,7 @@ impl Command {
             || matches!(
                 self,
                 Self::Approvals(ApprovalsCommand::List)
+                    | Self::Mcp(McpCommand::Serve(_))
                     | Self::Policy(PolicyCommand::List(_) | PolicyCommand::Test(_))
                     | Self::Tree(TreeCommand::Export(_))
                     | Self::Backup(_)
@@ -275,7 +276,8 @@ impl McpCommand {
             Self::Accept(_) => spec("mcp accept", Right::Admin),
             Self::Login(_) => spec("mcp login", Right::Admin),
             Self::Logout(_) => spec("mcp logout", Right::Admin),
-            Self::Serve(_) => spec("mcp serve", Right::Read),
+            // What it gives out goes to another program.
+            Self::Serve(_) => spec("mcp serve", Right::Admin),
         }
     }
 }

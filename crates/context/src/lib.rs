@@ -20,6 +20,7 @@ pub mod cover;
 pub mod coverage;
 pub mod dialogue;
 pub mod document;
+pub mod elicitation;
 pub mod estimate;
 mod folder_instructions;
 pub mod given_back;

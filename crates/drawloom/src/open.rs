@@ -155,6 +155,7 @@ pub(crate) fn open(
     let Invocation { paths, need, runtime, named, .. } = *invocation;
     let (masker, weak) = secrets::masker(&config, &paths.home)?;
     weak.iter().for_each(|notice| person.notice(notice));
+    let newest_masker = secrets::newest_masker(&config, paths.home.clone());
     let clock = Clock::system();
     let opened = match to_write(invocation, &config, &person, &clock) {
         Err(why) if invocation.only_reads && reading::may_help(&why, paths, &config) => {
@@ -224,6 +225,7 @@ pub(crate) fn open(
         fallbacks: fallbacks(&models),
         subagent_models: subagent_models(&models),
         rules: LastingRules::new(Arc::new(ConfigRules::new(paths.clone()))),
+        newest_masker: Some(newest_masker),
         ..Runtime::new(Arc::new(store), Arc::new(home), id, clock, Arc::new(masker))
     };
     let sessions = Sessions::default();

@@ -1,13 +1,15 @@
 //! The values no text may carry out or in: every key this invocation could know (spec: security §11).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use agent::ReadMasker;
 use commands::CommandError;
 use mcp::SavedLogin;
 use store::home::{HomeDir, KEYS};
 use text::mask::{MAX_BYTES, MaskError, Masker, Secret};
 
-use crate::config::Config;
+use crate::config::{Config, Layers};
 use crate::variable::held;
 
 /// A masker of every known secret, and notices about those that cannot be masked.
@@ -15,6 +17,27 @@ use crate::variable::held;
 /// # Errors
 /// When the search for them cannot be made: nothing may go through unmasked instead.
 pub(crate) fn masker(config: &Config, home: &Path) -> Result<(Masker, Vec<String>), CommandError> {
+    let (secrets, notices) = secrets(config, home);
+    let masker = Masker::new(&secrets).map_err(|error: MaskError| {
+        CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys")
+    })?;
+    let masker = if config.safety.guess_secrets { masker } else { masker.without_guesses() };
+    Ok((masker, notices))
+}
+
+/// Reads the secrets that are known by now, beside those of the beginning: what was taken out meanwhile stays masked.
+pub(crate) fn newest_masker(config: &Config, home: PathBuf) -> Arc<ReadMasker> {
+    let (first, _) = secrets(config, &home);
+    Arc::new(move || {
+        let layers = Layers::read(&home, std::env::vars_os(), &[]);
+        let config = layers.lenient().map_err(|error| error.message)?;
+        let (now, _) = secrets(&config, &home);
+        Masker::new(&[&first[..], &now].concat()).map_err(|error| error.to_string())
+    })
+}
+
+/// The secrets that can be masked, and notices about the others.
+fn secrets(config: &Config, home: &Path) -> (Vec<Secret>, Vec<String>) {
     let mut secrets = Vec::new();
     let mut notices = Vec::new();
     for (name, value) in known(config).into_iter().chain(logins(config, home)) {
@@ -23,11 +46,7 @@ pub(crate) fn masker(config: &Config, home: &Path) -> Result<(Masker, Vec<String
             Err(error) => notices.push(error.to_string()),
         }
     }
-    let masker = Masker::new(&secrets).map_err(|error: MaskError| {
-        CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys")
-    })?;
-    let masker = if config.safety.guess_secrets { masker } else { masker.without_guesses() };
-    Ok((masker, notices))
+    (secrets, notices)
 }
 
 /// What lets this home in at servers of tools.

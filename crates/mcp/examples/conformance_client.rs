@@ -8,14 +8,12 @@ use std::error::Error;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::questions::Form;
-use drawloom_mcp::{
-    Elicit, Elicitation, ElicitationKind, ElicitationReply, LoginRequest, SavedLogin, SavedTools, Server,
-    ServerAddress, ServerPlace, login,
-};
+use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use drawloom_mcp::{LoginRequest, SavedLogin, SavedTools, Server, ServerAddress, ServerPlace, login};
 use egress::header::HeaderMap;
 use egress::{Gate, HostPort, Url};
 use model::Cancel;
@@ -99,17 +97,20 @@ fn arguments(tool: &str) -> Map<String, Value> {
     arguments.as_object().cloned().unwrap_or_default()
 }
 
-/// A person who accepts what a form has by itself.
-fn answering() -> Arc<Elicit> {
-    Arc::new(|asked: Elicitation| {
+/// Person who accepts the defaults of a form.
+#[derive(Debug)]
+struct AcceptsDefaults;
+
+impl Elicit for AcceptsDefaults {
+    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
         Box::pin(async move {
-            let ElicitationKind::Form(schema) = asked.kind else { return ElicitationReply::Declined };
-            match Form::new(schema).and_then(|form| form.values(&[])) {
-                Ok(values) => ElicitationReply::Accepted(values),
-                Err(why) => ElicitationReply::Refused(why),
-            }
+            let ElicitationMode::Form(schema) = asked.mode else { return ElicitationReply::Declined };
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            let defaults =
+                fields.filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone())));
+            ElicitationReply::Accepted(defaults.collect())
         })
-    })
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -132,7 +133,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     suite.saved.accept(&offer.about, &offer.tools, &[])?;
     for tool in &offer.tools {
         let call = async || {
-            server.call(&tool.name, arguments(&tool.name), (&Cancel::never(), Some(answering()))).await.answer
+            server
+                .call(&tool.name, arguments(&tool.name), (&Cancel::never(), Some(Arc::new(AcceptsDefaults))))
+                .await
+                .answer
         };
         if let Err(why) = call().await {
             suite.log_in(&context, wanted(&why).ok_or(why)?).await?;

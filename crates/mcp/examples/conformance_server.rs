@@ -6,61 +6,33 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::Router;
-use drawloom_mcp::{ServedTool, ServedTools, ToolReply, ToolServer};
+use context::ToolSpec;
+use drawloom_mcp::{ServedTools, ToolReply, ToolServer};
 use model::Cancel;
-use rmcp::model::{ContentBlock, ResourceContents};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
-/// A picture of one pixel, and a sound of no sample.
-const PICTURE: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
-
 /// Tools with fixed answers.
 struct Fixtures;
 
-/// What a tool answers, and whether that is an error.
-fn answer(tool: &str) -> Option<(Vec<ContentBlock>, bool)> {
-    let picture = || ContentBlock::image(PICTURE, "image/png");
+/// Text that a tool answers with, and whether that is an error.
+fn answer(tool: &str) -> Option<(&'static str, bool)> {
     Some(match tool {
-        "test_simple_text" => {
-            (vec![ContentBlock::text("This is a simple text response for testing.")], false)
-        }
-        "test_image_content" => (vec![picture()], false),
-        "test_audio_content" => (vec![ContentBlock::audio(SOUND, "audio/wav")], false),
-        "test_embedded_resource" => {
-            let text = "This is an embedded resource content.";
-            (vec![ContentBlock::embedded_text("test://embedded-resource", text)], false)
-        }
-        "test_multiple_content_types" => {
-            let resource = ResourceContents::text(r#"{"test":"data"}"#, "test://mixed-content-resource");
-            let text = ContentBlock::text("Multiple content types test:");
-            (
-                vec![text, picture(), ContentBlock::resource(resource.with_mime_type("application/json"))],
-                false,
-            )
-        }
-        "test_error_handling" => {
-            (vec![ContentBlock::text("This tool intentionally returns an error for testing")], true)
-        }
-        "json_schema_2020_12_tool" => (vec![ContentBlock::text("The arguments fit.")], false),
+        "test_simple_text" => ("This is a simple text response for testing.", false),
+        "test_error_handling" => ("This tool intentionally returns an error for testing", true),
+        "json_schema_2020_12_tool" => ("The arguments fit.", false),
         _ => return None,
     })
 }
 
 /// Names of the tools, and schemas of their arguments.
-fn tools() -> [(&'static str, Value); 7] {
+fn tools() -> [(&'static str, Value); 3] {
     let nothing = || json!({"type": "object", "additionalProperties": false});
     [
         ("test_simple_text", nothing()),
-        ("test_image_content", nothing()),
-        ("test_audio_content", nothing()),
-        ("test_embedded_resource", nothing()),
-        ("test_multiple_content_types", nothing()),
         ("test_error_handling", nothing()),
         (
             "json_schema_2020_12_tool",
@@ -79,18 +51,19 @@ fn tools() -> [(&'static str, Value); 7] {
 }
 
 impl ServedTools for Fixtures {
-    fn list(&self) -> Vec<ServedTool> {
-        let told = |(name, schema): (&str, Value)| ServedTool {
+    fn list(&self) -> Vec<ToolSpec> {
+        let told = |(name, parameters): (&str, Value)| ToolSpec {
             name: name.to_owned(),
             description: format!("Answers what the suite expects of {name}."),
-            schema: schema.as_object().cloned().unwrap_or_default(),
+            parameters,
+            core: false,
         };
         tools().into_iter().map(told).collect()
     }
 
     fn call(&self, tool: &str, _: Map<String, Value>, _: &Cancel) -> Result<ToolReply, String> {
-        let (content, is_error) = answer(tool).ok_or_else(|| format!("there is no tool {tool}"))?;
-        Ok(ToolReply { content, is_error })
+        let (text, is_error) = answer(tool).ok_or_else(|| format!("there is no tool {tool}"))?;
+        Ok(ToolReply { text: text.to_owned(), is_error })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use context::elicitation::Elicit;
 use model::Cancel;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, PaginatedRequestParams, PingRequest, ServerResult,
@@ -22,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::answer::ToolAnswer;
-use crate::elicitation::{Elicit, RunningCalls};
+use crate::elicitation::RunningCalls;
 use crate::handler::Handler;
 use crate::http_session::{Failure, HttpSession, shortened};
 use crate::life::Life;
@@ -267,9 +268,9 @@ impl Connection {
         tool: &str,
         arguments: Map<String, Value>,
         within: Duration,
-        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
+        (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
     ) -> Result<ToolAnswer, NoAnswer> {
-        let running = self.calls.begin(elicit);
+        let running = self.calls.begin(person);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = self.service.send_cancellable_request(request, PeerRequestOptions::no_options());

@@ -1,84 +1,54 @@
-//! Elicitation: what a server asks of a person while a tool of it is called.
+//! Questions of a server to the person of the call that it runs, and the time that they take.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use model::{Cancel, CancelHandle};
 use rmcp::ErrorData;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
-use serde_json::{Map, Value};
-use tokio::sync::watch;
+use serde_json::Value;
 use tokio::time::Instant;
 
 /// Questions of one call at most.
 const MOST_QUESTIONS: u32 = 10;
 
-/// What a server asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elicitation {
-    pub message: String,
-    pub kind: ElicitationKind,
-}
-
-/// What a person is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ElicitationKind {
-    /// To fill in what this JSON Schema describes.
-    Form(Value),
-    /// To go to an address.
-    Visit(String),
-}
-
-/// What a person answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ElicitationReply {
-    Accepted(Map<String, Value>),
-    Declined,
-    /// Nobody answered.
-    Cancelled,
-    /// Refusal to ask, with the reason.
-    Refused(String),
-}
-
-/// Asks a person.
-pub type Elicit = dyn Fn(Elicitation) -> BoxFuture<'static, ElicitationReply> + Send + Sync;
-
 /// The calls of a server that run, the newest last. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct RunningCalls(Arc<Mutex<Vec<Arc<RunningCall>>>>);
 
-/// A call that runs. Where it ends nobody is asked any more.
-pub(crate) struct RunningCall {
+/// Call that runs. Where it ends nobody is asked any more.
+struct RunningCall {
     /// Who is asked; none where nobody is.
-    elicit: Option<Arc<Elicit>>,
-    waits: Mutex<PersonWaits>,
-    has_ended: watch::Sender<bool>,
+    person: Option<Arc<dyn Elicit>>,
+    questions: Mutex<QuestionState>,
+    end: Cancel,
 }
 
 #[derive(Default)]
-struct PersonWaits {
+struct QuestionState {
     asked: u32,
     open: u32,
     /// When a person last answered.
     answered: Option<Instant>,
 }
 
-/// A call among those that run.
-pub(crate) struct ListedCall {
+/// Held while a call runs; its questions end when it is dropped.
+pub(crate) struct CallGuard {
     all: RunningCalls,
     call: Arc<RunningCall>,
+    end: CancelHandle,
 }
 
-/// A question that stands.
-struct OpenQuestion<'a>(&'a RunningCall);
+/// Held while a question stands.
+struct QuestionGuard<'a>(&'a RunningCall);
 
 impl RunningCalls {
-    pub(crate) fn begin(&self, elicit: Option<Arc<Elicit>>) -> ListedCall {
-        let call =
-            Arc::new(RunningCall { elicit, waits: Mutex::default(), has_ended: watch::Sender::new(false) });
+    pub(crate) fn begin(&self, person: Option<Arc<dyn Elicit>>) -> CallGuard {
+        let (handle, end) = Cancel::new();
+        let call = Arc::new(RunningCall { person, questions: Mutex::default(), end });
         self.lock().push(Arc::clone(&call));
-        ListedCall { all: self.clone(), call }
+        CallGuard { all: self.clone(), call, end: handle }
     }
 
     /// Asks the person of the call that was begun last: a server does not say for which one it asks.
@@ -86,9 +56,9 @@ impl RunningCalls {
     /// # Errors
     /// What is asked cannot be.
     pub(crate) async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
-        let asked = Elicitation::of(params)?;
-        let is_form = matches!(asked.kind, ElicitationKind::Form(_));
-        let call = self.lock().iter().rev().find(|call| call.elicit.is_some()).cloned();
+        let asked = elicitation(params)?;
+        let is_form = matches!(asked.mode, ElicitationMode::Form(_));
+        let call = self.lock().iter().rev().find(|call| call.person.is_some()).cloned();
         let reply = match call {
             Some(call) => call.ask(asked).await,
             None => ElicitationReply::Cancelled,
@@ -109,85 +79,86 @@ impl RunningCalls {
     }
 }
 
-impl Elicitation {
-    fn of(params: ElicitRequestParams) -> Result<Self, ErrorData> {
-        let unknown = |why: String| ErrorData::invalid_params(why, None);
-        match params {
-            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                let schema =
-                    serde_json::to_value(requested_schema).map_err(|error| unknown(error.to_string()))?;
-                Ok(Self { message, kind: ElicitationKind::Form(schema) })
-            }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-                Ok(Self { message, kind: ElicitationKind::Visit(url) })
-            }
-            _ => Err(unknown("this client knows forms and addresses alone".to_owned())),
+fn elicitation(params: ElicitRequestParams) -> Result<Elicitation, ErrorData> {
+    let unknown = |why: String| ErrorData::invalid_params(why, None);
+    match params {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            let schema =
+                serde_json::to_value(requested_schema).map_err(|error| unknown(error.to_string()))?;
+            Ok(Elicitation { message, mode: ElicitationMode::Form(schema) })
         }
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+            Ok(Elicitation { message, mode: ElicitationMode::Url(url) })
+        }
+        _ => Err(unknown("this client knows forms and addresses alone".to_owned())),
     }
 }
 
 impl RunningCall {
-    /// Until when it is waited for the answer, as people were waited for meanwhile: none of that time is the server's.
-    /// None where nobody was.
-    pub(crate) fn extended(&self, within: Duration) -> Option<Instant> {
-        let (waits, now) = (self.waits(), Instant::now());
-        if waits.open > 0 {
-            return Some(now + within);
-        }
-        waits.answered.map(|answered| answered + within).filter(|until| *until > now)
-    }
-
     async fn ask(&self, asked: Elicitation) -> ElicitationReply {
-        let Some(elicit) = &self.elicit else { return ElicitationReply::Cancelled };
-        let mut has_ended = self.has_ended.subscribe();
+        let Some(person) = &self.person else { return ElicitationReply::Cancelled };
         let question = {
-            let mut waits = self.waits();
-            waits.asked += 1;
-            if waits.asked > MOST_QUESTIONS {
+            let mut questions = self.questions();
+            questions.asked += 1;
+            if questions.asked > MOST_QUESTIONS {
                 return ElicitationReply::Refused(format!("a call asks {MOST_QUESTIONS} questions at most"));
             }
-            waits.open += 1;
-            OpenQuestion(self)
+            questions.open += 1;
+            QuestionGuard(self)
         };
+        let mut end = self.end.clone();
         let reply = tokio::select! {
             biased;
-            _ = has_ended.wait_for(|ended| *ended) => ElicitationReply::Cancelled,
-            reply = pin!(elicit(asked)) => reply,
+            () = end.cancelled() => ElicitationReply::Cancelled,
+            reply = person.elicit(asked) => reply,
         };
         drop(question);
         reply
     }
 
-    fn waits(&self) -> MutexGuard<'_, PersonWaits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, QuestionState> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        let mut waits = self.0.waits();
-        waits.open -= 1;
-        waits.answered = Some(Instant::now());
+        let mut questions = self.0.questions();
+        questions.open -= 1;
+        questions.answered = Some(Instant::now());
     }
 }
 
-impl ListedCall {
-    /// As of [`RunningCall::extended`].
+impl CallGuard {
+    /// Until when the answer is waited for, where people were asked meanwhile: none of that time is the server's. None
+    /// where nobody was, or that is over.
     pub(crate) fn extended(&self, within: Duration) -> Option<Instant> {
         self.call.extended(within)
     }
 }
 
-impl Drop for ListedCall {
+impl RunningCall {
+    fn extended(&self, within: Duration) -> Option<Instant> {
+        let (questions, now) = (self.questions(), Instant::now());
+        if questions.open > 0 {
+            return Some(now + within);
+        }
+        questions.answered.map(|answered| answered + within).filter(|until| *until > now)
+    }
+}
+
+impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.call.has_ended.send_replace(true);
+        self.end.cancel();
         self.all.lock().retain(|other| !Arc::ptr_eq(other, &self.call));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::pin::Pin;
+
+    use serde_json::{Map, json};
     use tokio::sync::Notify;
 
     use super::*;
@@ -198,11 +169,29 @@ mod tests {
             .unwrap()
     }
 
-    fn answering(reply: ElicitationReply) -> Arc<Elicit> {
-        Arc::new(move |_| {
-            let reply = reply.clone();
-            Box::pin(async move { reply })
-        })
+    /// A person who answers so whatever is asked.
+    #[derive(Debug)]
+    struct Answering(ElicitationReply);
+
+    impl Elicit for Answering {
+        fn elicit(&self, _: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+            Box::pin(async { self.0.clone() })
+        }
+    }
+
+    fn answering(reply: ElicitationReply) -> Arc<dyn Elicit> {
+        Arc::new(Answering(reply))
+    }
+
+    /// A person who is asked, and does not answer.
+    #[derive(Debug)]
+    struct Silent(Arc<Notify>);
+
+    impl Elicit for Silent {
+        fn elicit(&self, _: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+            self.0.notify_one();
+            Box::pin(std::future::pending())
+        }
     }
 
     #[tokio::test]
@@ -233,11 +222,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_in_which_a_person_is_asked_is_not_the_servers_and_ends_with_the_call() {
         let (calls, is_asked) = (RunningCalls::default(), Arc::new(Notify::new()));
-        let asks = Arc::clone(&is_asked);
-        let call = calls.begin(Some(Arc::new(move |_| {
-            asks.notify_one();
-            Box::pin(std::future::pending())
-        })));
+        let call = calls.begin(Some(Arc::new(Silent(Arc::clone(&is_asked)))));
         let within = Duration::from_secs(5);
         assert_eq!(call.extended(within), None);
         let question = tokio::spawn({

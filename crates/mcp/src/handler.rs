@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    ClientCapabilities, ClientResult, Implementation, InitializeRequestParams, ProtocolVersion,
-    ServerNotification, ServerRequest,
+    ClientCapabilities, ClientResult, ConstString as _, ElicitationCreateRequestMethod, ErrorCode,
+    Implementation, InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient, Service};
@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use crate::elicitation::RunningCalls;
 use crate::offered::file_address;
+
+/// Version of the protocol by which servers are greeted: the newest that has a greeting.
+pub(crate) const GREETED_BY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
 
 /// Answers to a server's requests.
 pub(crate) struct Handler {
@@ -48,8 +51,14 @@ impl Service<RoleClient> for Handler {
                 let reply = context.ct.run_until_cancelled(asked).await;
                 reply.ok_or_else(withdrawn)?.map(ClientResult::ElicitResult)
             }
+            // What does not fit reads as a request of no method that is known.
+            ServerRequest::CustomRequest(request)
+                if request.method == ElicitationCreateRequestMethod::VALUE =>
+            {
+                Err(ErrorData::invalid_params("its parameters are those of no elicitation", None))
+            }
             _ => Err(ErrorData::new(
-                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                ErrorCode::METHOD_NOT_FOUND,
                 "this client does not answer such requests",
                 None,
             )),
@@ -72,8 +81,6 @@ impl Service<RoleClient> for Handler {
             serde_json::from_value(json!({"roots": {}, "elicitation": {"form": {}, "url": {}}}))
                 .unwrap_or_default();
         let client = Implementation::new("drawloom", env!("CARGO_PKG_VERSION"));
-        // The newest revision has no such greeting.
-        InitializeRequestParams::new(capabilities, client)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+        InitializeRequestParams::new(capabilities, client).with_protocol_version(GREETED_BY)
     }
 }

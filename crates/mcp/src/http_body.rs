@@ -4,12 +4,13 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use egress::{FetchError, Response, SendError};
-use futures_util::stream::{BoxStream, StreamExt as _, try_unfold};
+use futures_util::stream::{BoxStream, StreamExt as _, TryStreamExt as _, try_unfold};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 
 use text::bytes::size;
 
+use crate::request_params::with_object;
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of all events of one stream; one that says more is ended.
@@ -63,7 +64,13 @@ pub(crate) fn events(
             }
         }
     });
-    SseStream::from_bytes_stream(pieces).boxed()
+    SseStream::from_bytes_stream(pieces).map_ok(answerable).boxed()
+}
+
+/// An event whose request can be answered.
+fn answerable(event: Sse) -> Sse {
+    let readable = event.data.as_ref().and_then(|data| with_object(data.as_bytes()));
+    Sse { data: readable.or(event.data), ..event }
 }
 
 /// How much an event has, and all of them.

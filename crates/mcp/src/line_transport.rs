@@ -1,15 +1,20 @@
 //! A client at the other end of two streams, each message a line. What it sends is bounded: the length of a message, and
 //! how many of its requests have no answer that it read; beyond that nothing is read from it.
+//!
+//! Beside the transport of lines that rmcp has ([`rmcp::transport::async_rw::AsyncRwTransport`]: bounded lines, a read that
+//! may be cancelled) its own are: that it waits for the client to read; an answer with the id, where that can be read, to each
+//! line that is no message, and one of one that is too long; one answer to each id that is used, however often; one
+//! `initialize`; and an error where the stream cannot be read, which is not its end.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ConstString as _, ErrorCode, ErrorData,
+    InitializeResultMethod, JsonRpcMessage, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
@@ -24,16 +29,30 @@ const LONGEST_REQUEST: usize = 1 << 20;
 /// Messages of a client that are not answered yet.
 const UNANSWERED: usize = 32;
 
+/// Why a client is served no longer before its stream has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("what the client says could not be read: {0}")]
+    Read(Arc<io::Error>),
+    #[error("the client does not speak MCP: {0}")]
+    Protocol(String),
+}
+
 /// Serves tools to a client until its stream ends.
 ///
 /// # Errors
-/// It could not be answered, or the protocol failed.
+/// It could not be read or answered, or the protocol failed.
 pub fn serve(
     server: ToolServer,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> BoxFuture<'static, Result<(), String>> {
-    Box::pin(serve_lines(server, LineTransport::new(input, output)))
+) -> BoxFuture<'static, Result<(), ServeError>> {
+    let transport = LineTransport::new(input, output);
+    let failed_read = Arc::clone(&transport.failed_read);
+    Box::pin(async move {
+        serve_lines(server, transport).await.map_err(ServeError::Protocol)?;
+        failed_read.get().map_or(Ok(()), |error| Err(ServeError::Read(Arc::clone(error))))
+    })
 }
 
 async fn serve_lines(
@@ -59,10 +78,21 @@ struct LineTransport<R, W> {
     is_too_long: bool,
     /// Whether a request came: what stands before the first is no part of a conversation.
     has_begun: bool,
+    is_initialized: bool,
+    failed_read: Arc<OnceLock<Arc<io::Error>>>,
     output: Arc<Mutex<W>>,
     room: Arc<Semaphore>,
-    /// Requests without an answer.
-    unanswered: HashMap<RequestId, OwnedSemaphorePermit>,
+    /// Requests without an answer, by the number that stands for their id in this process: the handler of one that was
+    /// cancelled ends later, and its answer is none to a request that has the id by then.
+    unanswered: HashMap<i64, UnansweredRequest>,
+    /// Requests so far.
+    requests: i64,
+}
+
+struct UnansweredRequest {
+    /// Id that the client gave it.
+    id: RequestId,
+    permit: OwnedSemaphorePermit,
 }
 
 /// Why a line is no message that is taken.
@@ -86,16 +116,67 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
             line: Vec::new(),
             is_too_long: false,
             has_begun: false,
+            is_initialized: false,
+            failed_read: Arc::default(),
             output: Arc::new(Mutex::new(output)),
             room: Arc::new(Semaphore::new(UNANSWERED)),
             unanswered: HashMap::new(),
+            requests: 0,
         }
+    }
+
+    /// The number of a request that waits for its answer.
+    fn number(&self, id: &RequestId) -> Option<i64> {
+        self.unanswered.iter().find(|(_, request)| request.id == *id).map(|(number, _)| *number)
+    }
+
+    /// Why a request is not taken.
+    fn refusal(&self, request: &JsonRpcRequest<ClientRequest>) -> Option<Refusal> {
+        let why = match () {
+            () if self.number(&request.id).is_some() => "a request of this id waits for its answer",
+            () if self.is_initialized && request.request.method() == InitializeResultMethod::VALUE => {
+                "this client has said initialize already"
+            }
+            () => return None,
+        };
+        Some(Refusal::invalid(Some(request.id.clone()), why))
+    }
+
+    /// Gives a request the number that stands for its id.
+    fn admit(&mut self, request: &mut JsonRpcRequest<ClientRequest>, permit: OwnedSemaphorePermit) {
+        self.has_begun = true;
+        self.is_initialized |= matches!(request.request, ClientRequest::InitializeRequest(_));
+        self.requests += 1;
+        let id = std::mem::replace(&mut request.id, RequestId::Number(self.requests));
+        self.unanswered.insert(self.requests, UnansweredRequest { id, permit });
+    }
+
+    /// The number of a request that is cancelled: it waits for no answer any more. None of one that waits for none.
+    fn cancel(&mut self, id: &RequestId) -> Option<RequestId> {
+        let number = self.number(id)?;
+        self.unanswered.remove(&number);
+        Some(RequestId::Number(number))
+    }
+
+    /// Takes a request that is answered out, and has the answer name it by its own id; none where it waits for none.
+    fn answered(&mut self, id: &mut RequestId) -> Option<OwnedSemaphorePermit> {
+        let RequestId::Number(number) = id else { return None };
+        let UnansweredRequest { id: own, permit } = self.unanswered.remove(number)?;
+        *id = own;
+        Some(permit)
     }
 
     /// The next line, or that it is too long; none at the end of the stream. Cancel-safe: what was read stays.
     async fn next_line(&mut self) -> Option<Result<Vec<u8>, Refusal>> {
         loop {
-            let read = self.input.fill_buf().await.ok().filter(|read| !read.is_empty())?;
+            let read = match self.input.fill_buf().await {
+                Ok([]) => return None,
+                Ok(read) => read,
+                Err(error) => {
+                    let _ = self.failed_read.set(Arc::new(error));
+                    return None;
+                }
+            };
             let end = read.iter().position(|byte| *byte == b'\n');
             let taken = end.unwrap_or(read.len());
             self.is_too_long |= self.line.len() + taken > LONGEST_REQUEST;
@@ -157,10 +238,17 @@ fn message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
         why: format!("this is no JSON: {error}"),
     })?;
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-    let is_notification = value.get("id").is_none() && value.get("method").is_some_and(Value::is_string);
+    let has_method = value.get("method").is_some_and(Value::is_string);
+    let is_notification = value.get("id").is_none() && has_method;
+    let is_without_object = value.get("params").is_some_and(|params| !params.is_object());
     match serde_json::from_value(value) {
         Ok(message) => Ok(Some(message)),
         Err(_) if is_notification => Ok(None),
+        Err(_) if has_method && is_without_object => Err(Refusal {
+            id,
+            code: ErrorCode::INVALID_PARAMS,
+            why: "its parameters are no object".to_owned(),
+        }),
         Err(_) => Err(Refusal::invalid(id, "this is no message of the protocol")),
     }
 }
@@ -172,18 +260,23 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
 
     fn send(
         &mut self,
-        message: ServerJsonRpcMessage,
+        mut message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let answered = match &message {
-            JsonRpcMessage::Response(response) => self.unanswered.remove(&response.id),
-            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| self.unanswered.remove(id)),
+        let id = match &mut message {
+            JsonRpcMessage::Response(response) => Some(&mut response.id),
+            JsonRpcMessage::Error(error) => error.id.as_mut(),
             _ => None,
         };
+        let is_answer = id.is_some();
+        let permit = id.and_then(|id| self.answered(id));
         let (output, room) = (Arc::clone(&self.output), Arc::clone(&self.room));
         async move {
+            if is_answer && permit.is_none() {
+                return Ok(());
+            }
             let line = serde_json::to_string(&message).map_err(io::Error::other)?;
             let written = write(&output, &room, line).await;
-            drop(answered);
+            drop(permit);
             written
         }
     }
@@ -199,22 +292,21 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
             };
             match read {
                 Ok(None) => {}
-                Ok(Some(JsonRpcMessage::Request(request))) if self.unanswered.contains_key(&request.id) => {
-                    let why = "a request of this id waits for its answer";
-                    self.refuse(Refusal::invalid(Some(request.id), why), permit);
-                }
-                Ok(Some(message)) => {
-                    match &message {
-                        JsonRpcMessage::Request(request) => {
-                            self.has_begun = true;
-                            self.unanswered.insert(request.id.clone(), permit);
-                        }
-                        // One that is cancelled is not answered.
+                Ok(Some(mut message)) => {
+                    match &mut message {
+                        JsonRpcMessage::Request(request) => match self.refusal(request) {
+                            Some(refusal) => {
+                                self.refuse(refusal, permit);
+                                continue;
+                            }
+                            None => self.admit(request, permit),
+                        },
                         JsonRpcMessage::Notification(told) => {
-                            if let ClientNotification::CancelledNotification(cancelled) = &told.notification
-                                && let Some(id) = &cancelled.params.request_id
+                            if let ClientNotification::CancelledNotification(cancelled) =
+                                &mut told.notification
                             {
-                                self.unanswered.remove(id);
+                                let id = cancelled.params.request_id.take();
+                                cancelled.params.request_id = id.and_then(|id| self.cancel(&id));
                             }
                         }
                         _ => {}

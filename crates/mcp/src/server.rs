@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use context::elicitation::Elicit;
 use model::Cancel;
 use sandbox::{OutputSink, RunningCommand};
 use serde_json::{Map, Value};
@@ -17,7 +18,6 @@ use crate::accepted::SavedTools;
 use crate::address::ServerAddress;
 use crate::answer::ToolAnswer;
 use crate::connection::{Connection, NoAnswer, Offer};
-use crate::elicitation::Elicit;
 use crate::offered::OfferedTool;
 
 /// How long it is waited before a server that failed is started again, at most.
@@ -139,16 +139,16 @@ impl Server {
         Ok(ServerOffer { about: open.connection.about(), tools, refused })
     }
 
-    /// Calls a tool that was accepted, and starts the server if need be. What it asks meanwhile is asked by `elicit`; without
+    /// Calls a tool that was accepted, and starts the server if need be. What it asks meanwhile is asked of `person`; without
     /// one nobody answers.
     pub async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
-        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
+        (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
     ) -> CalledTool {
         let mut notices = Vec::new();
-        let answer = self.called((tool, arguments), (cancel, elicit), &mut notices).await;
+        let answer = self.called((tool, arguments), (cancel, person), &mut notices).await;
         let notices = notices.iter().map(|tool| changed_notice(&self.name, tool)).collect();
         let answer = match answer {
             Ok(answer) => Ok(ToolAnswer { text: self.mask(answer.text), ..answer }),
@@ -170,13 +170,13 @@ impl Server {
     async fn called(
         &self,
         (tool, arguments): (&str, Map<String, Value>),
-        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
+        (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
         changed: &mut Vec<String>,
     ) -> Result<ToolAnswer, String> {
-        match self.called_once((tool, arguments.clone()), (cancel, elicit.clone()), changed).await {
+        match self.called_once((tool, arguments.clone()), (cancel, person.clone()), changed).await {
             // It forgot the session: in a new one its tools are asked for again.
             Err(NoAnswer { is_unread: true, .. }) => {
-                self.called_once((tool, arguments), (cancel, elicit), changed).await.map_err(|none| none.why)
+                self.called_once((tool, arguments), (cancel, person), changed).await.map_err(|none| none.why)
             }
             answer => answer.map_err(|none| none.why),
         }
@@ -185,7 +185,7 @@ impl Server {
     async fn called_once(
         &self,
         (tool, arguments): (&str, Map<String, Value>),
-        (cancel, elicit): (&Cancel, Option<Arc<Elicit>>),
+        (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
         changed: &mut Vec<String>,
     ) -> Result<ToolAnswer, NoAnswer> {
         let (open, marked) = self.opened(cancel).await?;
@@ -202,7 +202,7 @@ impl Server {
         }
         drop(asks);
         self.require_as_accepted(&open, tool)?;
-        let answer = open.connection.call(tool, arguments, self.within, (cancel, elicit)).await;
+        let answer = open.connection.call(tool, arguments, self.within, (cancel, person)).await;
         match &answer {
             Ok(_) => self.state.lock().await.failed = 0,
             Err(NoAnswer { why, .. }) if !cancel.is_cancelled() && !open.connection.lives().await => {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use context::ToolSpec;
 use model::{Cancel, CancelHandle};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResultMethod,
+    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, PingRequestMethod, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -17,10 +20,18 @@ use tokio::task::spawn_blocking;
 /// Calls that run at a time; others wait.
 const RUNNING: usize = 4;
 
+/// Requests that are answered.
+const METHODS: [&str; 4] = [
+    InitializeResultMethod::VALUE,
+    PingRequestMethod::VALUE,
+    ListToolsRequestMethod::VALUE,
+    CallToolRequestMethod::VALUE,
+];
+
 /// What is called. Its tools only read.
 pub trait ServedTools: Send + Sync {
     /// The tools there are; the list never changes.
-    fn list(&self) -> Vec<ServedTool>;
+    fn list(&self) -> Vec<ToolSpec>;
 
     /// Calls a tool. It blocks.
     ///
@@ -29,26 +40,11 @@ pub trait ServedTools: Send + Sync {
     fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Result<ToolReply, String>;
 }
 
-/// A tool as clients are told of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ServedTool {
-    pub name: String,
-    pub description: String,
-    /// JSON Schema of its arguments.
-    pub schema: Map<String, Value>,
-}
-
 /// What a call said, or why it failed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolReply {
-    pub content: Vec<ContentBlock>,
+    pub text: String,
     pub is_error: bool,
-}
-
-impl ToolReply {
-    pub fn text(text: impl Into<String>, is_error: bool) -> Self {
-        Self { content: vec![ContentBlock::text(text)], is_error }
-    }
 }
 
 /// Tools with what a client is told of them together. Clones serve the same.
@@ -90,7 +86,8 @@ impl ServerHandler for ToolServer {
         if asked.is_some_and(|asked| asked.cursor.is_some()) {
             return Err(ErrorData::invalid_params("the tools are one page: no cursor was given", None));
         }
-        let told = |ServedTool { name, description, schema }| {
+        let told = |ToolSpec { name, description, parameters, .. }| {
+            let schema = parameters.as_object().cloned().unwrap_or_default();
             let annotations = ToolAnnotations::new().read_only(true).open_world(false);
             Tool::new(name, description, schema).with_annotations(annotations)
         };
@@ -117,10 +114,24 @@ impl ServerHandler for ToolServer {
             done = work => done,
             () = context.ct.cancelled() => return Err(cancelled()),
         };
-        let ToolReply { content, is_error } = done
+        let ToolReply { text, is_error } = done
             .map_err(|_| ErrorData::internal_error("this is an error of the program", None))?
             .map_err(|why| ErrorData::invalid_params(why, None))?;
+        let content = vec![ContentBlock::text(text)];
         let result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         Ok(result.into())
+    }
+
+    /// A request with parameters that do not fit its method comes here, as one of a method that is not known does.
+    async fn on_custom_request(
+        &self,
+        CustomRequest { method, .. }: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(if METHODS.contains(&method.as_str()) {
+            ErrorData::invalid_params(format!("the parameters do not fit {method}"), None)
+        } else {
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
+        })
     }
 }

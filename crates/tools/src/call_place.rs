@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use context::elicitation::Elicit;
 use loom::{PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
+use text::mask::Masker;
 
-use crate::asked_person::AskPerson;
 use crate::subagents::Subagents;
 use crate::waited_time::WaitedTime;
 
@@ -17,6 +18,8 @@ pub struct CallPlace {
     pub view: ViewName,
     /// The lowest trust its request sent, and the agent's at most: that of what it writes.
     pub trust: Trust,
+    /// Known secrets, which are masked in what is read of trees.
+    pub masker: Arc<Masker>,
     /// The operation that began its turn, which what it changes is undone together with.
     pub turn: Option<Seq>,
     pub next: NextPlace,
@@ -31,7 +34,14 @@ pub struct CallPlace {
     /// The subagents of its session; none where a call has nothing to do with them.
     pub subagents: Option<Arc<dyn Subagents>>,
     /// Who answers what a server asks meanwhile; none where a call has nothing to do with one.
-    pub person: Option<Arc<dyn AskPerson>>,
+    pub person: Option<Arc<dyn Elicit>>,
+}
+
+impl CallPlace {
+    /// A text with known secrets masked. It is masked whole, and cut afterwards: a part of a secret is found nowhere.
+    pub fn masked(&self, text: &str) -> String {
+        self.masker.mask(text).text.into_owned()
+    }
 }
 
 impl fmt::Debug for CallPlace {

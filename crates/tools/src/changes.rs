@@ -162,6 +162,33 @@ pub trait ChangeRecorder: Send + Sync {
     fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
 }
 
+/// Recorder of calls that only look: it refuses every change.
+pub struct NoChanges;
+
+impl ChangeRecorder for NoChanges {
+    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+        Err("nothing is changed here".to_owned())
+    }
+
+    fn name(&self) -> String {
+        "call-0".to_owned()
+    }
+
+    fn take_back(&self) {}
+
+    fn is_tainted(&self) -> bool {
+        false
+    }
+
+    fn knows_outside(&self) -> bool {
+        false
+    }
+
+    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
+        Vec::new()
+    }
+}
+
 /// The time, for the name of a text that is kept beside another: seconds since 1970.
 fn stamp() -> Stamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -5,7 +5,6 @@
 //! each call before it runs; one that changes files says first, durably, what it will change.
 
 mod arguments;
-mod asked_person;
 mod call_place;
 mod changes;
 mod checked_call;
@@ -31,11 +30,11 @@ mod waited_time;
 mod web;
 
 pub use arguments::ArgumentSchema;
-pub use asked_person::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
 pub use call_place::{CallPlace, NextPlace};
 pub use changes::{
-    BytesOrigin, ChangeRecorder, FileContent, LeftFile, OwnPaths, PlannedChange, SAYS_NOTHING, SeenFiles,
-    WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff, unkept_digest,
+    BytesOrigin, ChangeRecorder, FileContent, LeftFile, NoChanges, OwnPaths, PlannedChange, SAYS_NOTHING,
+    SeenFiles, WrittenFile, give_back, lines_between, recover_files, remove_unkept, unified_diff,
+    unkept_digest,
 };
 pub use checked_call::CheckedCall;
 pub use checkpoint::{

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use context::ToolSpec;
+use context::elicitation::Elicit;
 use loom::ToolStatus;
 use model::Cancel;
 use policy::{Effect, ServerFacts, SessionType};
@@ -18,7 +19,6 @@ use text::cut::head_tail;
 use workspace::AllowedRoots;
 
 use crate::arguments::ArgumentSchema;
-use crate::asked_person::AskPerson;
 use crate::checkpoint::RootCheckpoints;
 use crate::exec::report::SHOWN;
 use crate::exec::{ChangedFiles, recording, require_same_roots};
@@ -65,7 +65,7 @@ pub struct ServerAnswer {
 
 /// Asks the server; it blocks.
 pub type AskServer =
-    dyn Fn(&str, Map<String, Value>, (&Cancel, Option<Arc<dyn AskPerson>>)) -> ServerAnswer + Send + Sync;
+    dyn Fn(&str, Map<String, Value>, (&Cancel, Option<Arc<dyn Elicit>>)) -> ServerAnswer + Send + Sync;
 
 impl ServerTool {
     /// Refuses what no call can be checked by.

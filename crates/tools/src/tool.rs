@@ -350,8 +350,10 @@ impl Tool {
         let run = move |call: &CallScope<'_>, arguments: Value| {
             let read = serde_json::from_value::<A>(arguments).map_err(|error| error.to_string());
             match read.and_then(|arguments| run(call.place, arguments)) {
-                Ok((text, trust)) => ToolOutput::said(ToolStatus::Ok, bounded(text), trust),
-                Err(why) => ToolOutput::error(call.scope.masker.mask(&why).text),
+                Ok((text, trust)) => {
+                    ToolOutput::said(ToolStatus::Ok, bounded(call.place.masked(&text)), trust)
+                }
+                Err(why) => ToolOutput::error(call.place.masked(&why)),
             }
         };
         Self::reading_no_files(spec::<A>(name, description), run)

@@ -15,8 +15,22 @@ const VALUES_CHARS: usize = 8_000;
 
 /// JSON Schema of an object whose properties are texts, numbers, yes or no, or choices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Value", into = "Value")]
 pub struct Form(Value);
+
+impl TryFrom<Value> for Form {
+    type Error = String;
+
+    fn try_from(schema: Value) -> Result<Self, String> {
+        Self::new(schema)
+    }
+}
+
+impl From<Form> for Value {
+    fn from(Form(schema): Form) -> Self {
+        schema
+    }
+}
 
 /// One property of a form.
 #[derive(Debug, Clone, PartialEq)]
@@ -364,5 +378,8 @@ mod tests {
         assert!(Form::new(json!({"type": "object", "properties": {"a\nb": {"type": "string"}}})).is_err());
         assert!(Form::new(json!({"type": "object"})).is_err());
         assert!(Form::new(json!({"type": "object", "properties": {}})).is_ok());
+        // Nor is it one where it is read.
+        assert!(serde_json::from_value::<Form>(json!({"type": "object"})).is_err());
+        assert_eq!(serde_json::from_value::<Form>(json!(form())).unwrap(), form());
     }
 }

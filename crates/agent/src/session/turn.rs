@@ -3,6 +3,7 @@
 
 mod accepted_texts;
 mod approval;
+mod call_site;
 mod calls;
 mod config;
 mod elicitation;
@@ -39,7 +40,8 @@ use crate::event::{SayId, SessionEvent};
 use crate::lease::SessionLease;
 use crate::request::GenerationRequest;
 use crate::runtime::Runtime;
-use calls::{CallSite, Called};
+use call_site::CallSite;
+use calls::Called;
 pub(crate) use calls::{result, tool_author, turn_of};
 pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::{CallChanges, writes_texts};

@@ -83,7 +83,7 @@ fn recall(runtime: &Runtime, place: &CallPlace, asked: &RecallArguments) -> Resu
         &asked.node,
     ));
     let NodeName { tree, position, short_id, .. } = match found {
-        Err(StoreError::NotFound(_)) => return Err(elsewhere()),
+        Err(StoreError::NotFound(_) | StoreError::Ambiguous(_)) => return Err(elsewhere()),
         found => found.map_err(|error| error.to_string())?,
     };
     if tree != place.tree {
@@ -114,7 +114,7 @@ fn recall(runtime: &Runtime, place: &CallPlace, asked: &RecallArguments) -> Resu
             Err(format!("node {short_id} is left out of what is sent: its owner took it out"))
         }
         Recalled::Forgotten => Err(format!("node {short_id} was forgotten: nothing is left of it")),
-        Recalled::Said(text, trust) => Ok((page(&short_id, &text, asked.from)?, trust)),
+        Recalled::Said(text, trust) => Ok((page(&short_id, &place.masked(&text), asked.from)?, trust)),
     }
 }
 

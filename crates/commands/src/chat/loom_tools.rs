@@ -47,15 +47,15 @@ pub(super) fn permission(tool: &str) -> Option<&'static str> {
 
 /// All of them, as an agent has them.
 pub(super) fn tools(app: &App, agent: &str) -> Vec<Tool> {
-    of(&LoomAgent::new(app, agent))
+    tools_as(&LoomAgent::new(app, agent))
 }
 
 /// All of them, as a program has them that may look at the tree it is shown, and at documents.
 pub(super) fn of_reader(app: &App) -> Vec<Tool> {
-    of(&LoomAgent::reader(app))
+    tools_as(&LoomAgent::reader(app))
 }
 
-fn of(agent: &LoomAgent) -> Vec<Tool> {
+fn tools_as(agent: &LoomAgent) -> Vec<Tool> {
     let all = [asking::tools(agent), reading::tools(agent), stash::tools(agent), writing::tools(agent)];
     all.into_iter().flatten().map(Tool::beside_the_core).collect()
 }

@@ -3,19 +3,18 @@
 
 use std::sync::Arc;
 
-use ::tools::{
-    CallPlace, ChangeRecorder, NextPlace, PlannedChange, SeenFiles, ToolOutput, ToolRegistry, ToolScope,
-    WaitedTime,
-};
+use ::tools::{CallPlace, NextPlace, NoChanges, SeenFiles, ToolOutput, ToolRegistry, ToolScope, WaitedTime};
 use agent::{Runtime, SessionChoice};
+use context::ToolSpec;
 use loom::source::DEFAULT_AGENT;
-use loom::{Digest, ToolStatus, Trust, ViewName};
-use mcp::{ServedTool, ServedTools, ToolReply, ToolServer};
+use loom::{ToolStatus, Trust, ViewName};
+use mcp::{ServedTools, ToolReply, ToolServer};
 use model::Cancel;
 use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
 use serde_json::{Map, Value};
 use store::home::HomeDir;
 use store::{Principal, SessionKind};
+use text::mask::Masker;
 use tokio::runtime::Handle;
 use workspace::AllowedRoots;
 
@@ -52,21 +51,13 @@ pub(crate) async fn serve(
     asker: &Asker,
     session: &SessionArg,
 ) -> Result<CommandOutcome, CommandError> {
-    if asker.principal != Principal::Owner {
-        return Err(CommandError::usage("its tools read as the owner does", "the owner runs it"));
-    }
     let tools = ReadingTools::new(app, asker, session).await?;
     let Some(ProtocolStreams { input, output }) = app.frontend.protocol_streams() else {
         return Err(CommandError::usage("no program is here to speak with", "run it from the command line"));
     };
     let served = mcp::serve(ToolServer::new(Arc::new(tools), INSTRUCTIONS), input, output).await;
     served.map_err(|why| {
-        CommandError::new(
-            "protocol",
-            2,
-            format!("the client does not speak MCP: {why}"),
-            "a client of MCP starts this",
-        )
+        CommandError::new("protocol", 2, why.to_string(), "a client of MCP starts this, and speaks to it")
     })?;
     Ok(Done::outcome())
 }
@@ -100,7 +91,7 @@ impl ReadingTools {
     }
 
     /// Runs a call of a tool that is there. It blocks.
-    fn run(&self, tool: &str, arguments: &Value, cancel: &Cancel) -> ToolOutput {
+    fn run(&self, tool: &str, arguments: &Value, (cancel, masker): (&Cancel, &Arc<Masker>)) -> ToolOutput {
         let checked = match self.registry.check(tool, arguments) {
             Ok(checked) => checked,
             Err(refused) => return refused,
@@ -121,6 +112,7 @@ impl ReadingTools {
             tree,
             view: self.view.clone(),
             trust: Trust::Outside,
+            masker: Arc::clone(masker),
             turn: None,
             next: NextPlace::default(),
             model: None,
@@ -140,13 +132,8 @@ impl ReadingTools {
 }
 
 impl ServedTools for ReadingTools {
-    fn list(&self) -> Vec<ServedTool> {
-        let told = |spec: context::ToolSpec| ServedTool {
-            name: spec.name,
-            description: spec.description,
-            schema: spec.parameters.as_object().cloned().unwrap_or_default(),
-        };
-        self.registry.specs().into_iter().map(told).collect()
+    fn list(&self) -> Vec<ToolSpec> {
+        self.registry.specs()
     }
 
     fn call(&self, tool: &str, arguments: Map<String, Value>, cancel: &Cancel) -> Result<ToolReply, String> {
@@ -157,9 +144,17 @@ impl ServedTools for ReadingTools {
             let shown: String = tool.chars().take(SHOWN).collect();
             return Err(format!("there is no tool {shown:?}: there are {}", names.join(", ")));
         }
-        let said = self.run(tool, &Value::Object(arguments), cancel);
-        let text = self.runtime.masker.mask(&said.text).text;
-        Ok(ToolReply::text(text, said.status != ToolStatus::Ok))
+        let masker = match self.runtime.masker_of_now() {
+            Ok(masker) => masker,
+            Err(why) => {
+                let text = format!("known secrets could not be read: {why}");
+                return Ok(ToolReply { text, is_error: true });
+            }
+        };
+        let said = self.run(tool, &Value::Object(arguments), (cancel, &masker));
+        // What is said of the arguments alone came by no tool.
+        let text = masker.mask(&said.text).text.into_owned();
+        Ok(ToolReply { text, is_error: said.status != ToolStatus::Ok })
     }
 }
 
@@ -183,31 +178,4 @@ fn scope(app: &App) -> Result<ToolScope, CommandError> {
         commands: None,
         hooks: Vec::new(),
     })
-}
-
-/// Where nothing is changed.
-struct NoChanges;
-
-impl ChangeRecorder for NoChanges {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
-        Err("nothing is changed here".to_owned())
-    }
-
-    fn name(&self) -> String {
-        "served".to_owned()
-    }
-
-    fn take_back(&self) {}
-
-    fn is_tainted(&self) -> bool {
-        false
-    }
-
-    fn knows_outside(&self) -> bool {
-        false
-    }
-
-    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
-    }
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use ::tools::{AskPerson, PersonReply, ServerAnswer, ServerQuestion, ServerQuestionKind, ServerTool, Tool};
+use ::tools::{ServerAnswer, ServerTool, Tool};
+use context::elicitation::Elicit;
 use context::tools::{name_of_server_tool, server_of};
-use mcp::{
-    CalledTool, Elicit, Elicitation, ElicitationKind, ElicitationReply, OfferedTool, Server, ToolAnswer,
-};
+use mcp::{CalledTool, OfferedTool, Server, ToolAnswer};
 use model::Cancel;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -89,9 +88,9 @@ pub(crate) fn described(server: &ConfiguredServer, name: &str, tool: &OfferedToo
 fn answer(
     server: &Server,
     (tool, arguments): (&str, Map<String, Value>),
-    (cancel, person): (&Cancel, Option<Arc<dyn AskPerson>>),
+    (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
 ) -> ServerAnswer {
-    let called = server.call(tool, arguments, (cancel, person.map(eliciting)));
+    let called = server.call(tool, arguments, (cancel, person));
     let CalledTool { answer, notices } = Handle::current().block_on(called);
     match answer {
         Ok(ToolAnswer { text, pictures, is_error: false }) => {
@@ -102,23 +101,4 @@ fn answer(
         }
         Err(why) => ServerAnswer { said: Err(why), pictures: Vec::new(), notices },
     }
-}
-
-/// Has a server ask the person of a conversation.
-fn eliciting(person: Arc<dyn AskPerson>) -> Arc<Elicit> {
-    Arc::new(move |Elicitation { message, kind }| {
-        let person = Arc::clone(&person);
-        let kind = match kind {
-            ElicitationKind::Form(schema) => ServerQuestionKind::Form(schema),
-            ElicitationKind::Visit(address) => ServerQuestionKind::Visit(address),
-        };
-        Box::pin(async move {
-            match person.ask(ServerQuestion { message, kind }).await {
-                PersonReply::Accepted(values) => ElicitationReply::Accepted(values),
-                PersonReply::Declined => ElicitationReply::Declined,
-                PersonReply::Cancelled => ElicitationReply::Cancelled,
-                PersonReply::Refused(why) => ElicitationReply::Refused(why),
-            }
-        })
-    })
 }

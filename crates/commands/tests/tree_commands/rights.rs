@@ -42,7 +42,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("mcp accept N", Admin),
         ("mcp login N", Admin),
         ("mcp logout N", Admin),
-        ("mcp serve", Read),
+        ("mcp serve", Admin),
         ("skills list", Read),
         ("skills check", Read),
         ("skills show N", Read),
@@ -259,7 +259,7 @@ async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
             assert_eq!(command.spec().right, right, "{words}");
             let gives_out = matches!(
                 command.spec().name,
-                "approvals list" | "policy list" | "policy test" | "tree export" | "backup"
+                "approvals list" | "policy list" | "policy test" | "mcp serve" | "tree export" | "backup"
             );
             assert_eq!(command.only_reads(), right == Right::Read || gives_out, "{words}");
             let is_marked = FOR_AGENTS.contains(&command.spec().name);

@@ -118,6 +118,16 @@ fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
 }
 
 #[test]
+fn a_question_whose_parameters_are_none_is_refused_at_once() {
+    for params in [json!([1]), json!("x"), json!({}), json!({"mode": "url", "message": "x"})] {
+        let world = world(&json!({"params": params}));
+        ended(waiting(&world));
+        let [refused] = &answers(&world)[..] else { panic!("one question") };
+        assert_eq!(refused["code"], -32602, "{params}: {refused}");
+    }
+}
+
+#[test]
 fn a_server_that_asks_on_and_on_is_told_to_stop() {
     let world = world(&json!({"times": 12}));
     let project = text(&world.path("project"));

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::exec_network::{ALLOW, exec_with};
 use crate::laundering::{call, read, turn, turn_as};
 use crate::loom_tools::{id, shown};
-use crate::mcp::{allowed, server};
 use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::trusting::{taints, trust};
@@ -52,13 +51,8 @@ impl Place {
 
     /// One whose owner configured more.
     fn with(entry: Entry, more: &str) -> Self {
-        Self::having(TOOLS, entry, more)
-    }
-
-    /// One whose agent has these tools.
-    fn having(tools: &str, entry: Entry, more: &str) -> Self {
         let [page, sink] = [(); 2].map(|()| Site::start(|_| answer("text/plain", HOSTILE)));
-        let world = world(tools, &(PERMISSIONS.to_owned() + &named(&[&page, &sink]) + ALLOW + more));
+        let world = world(TOOLS, &(PERMISSIONS.to_owned() + &named(&[&page, &sink]) + ALLOW + more));
         fs::write(world.path("here/page.txt"), HOSTILE).unwrap();
         let place = Self { world, page, sink, entry };
         if entry == Entry::OutsideFile {
@@ -381,19 +375,6 @@ fn s3_an_address_that_a_hook_says() {
         let has_called = matches!(entry, Entry::Page | Entry::OutsideFile | Entry::NetworkCommand);
         assert_eq!(shown(&place.world, &[&place.tree("first")]).iter().any(told), has_called, "{entry:?}");
         place.judge("first");
-    }
-}
-
-/// What a server asks of a person, and what it makes of the answer, is from outside, whatever it was.
-#[test]
-fn s3_a_question_of_a_server() {
-    let tools = TOOLS.replacen('[', r#"["notes:ask", "#, 1);
-    let config = server("notes", "read = [\"ask\"]\n") + &allowed(&["notes:ask"]);
-    for entry in Entry::ALL {
-        let place = Place::having(&tools, entry, &config);
-        place.world.ok(&["mcp", "accept", "notes", "--yes"]);
-        place.enters("first", &[call("notes:ask", &json!({"message": HOSTILE}))]);
-        assert!(!place.sends("first"), "{entry:?}");
     }
 }
 

@@ -40,6 +40,8 @@ struct Issued {
     proof: Option<&'static str>,
     /// Further members of what the resource says of itself.
     resource: Option<Value>,
+    /// Secret that it gives to whoever registers, and repeats when it refuses them.
+    secret: Option<&'static str>,
     /// Whether the issuer says that it names itself with each answer.
     names_itself: bool,
     /// Called when somebody is not let in.
@@ -82,10 +84,21 @@ impl Issuer {
             })),
             "/register" => {
                 assert!(asked.body["redirect_uris"][0].as_str().unwrap().starts_with("http://127.0.0.1:"));
-                told(json!({"client_id": "client-1"}))
+                let mut client = json!({"client_id": "client-1"});
+                if let Some(secret) = issued.secret {
+                    client["client_secret"] = secret.into();
+                }
+                told(client)
             }
             "/token" => {
                 assert_eq!(asked.field("resource").as_deref(), Some(&*format!("{host}/mcp")));
+                if let Some(secret) = issued.secret {
+                    let header = asked.header("authorization").unwrap_or_default();
+                    let repeated =
+                        format!("{secret} of {header} is no secret, and {} {secret}", "no ".repeat(9));
+                    let error = json!({"error": "invalid_client", "error_description": repeated}).to_string();
+                    return Some(whole("401 Unauthorized", "application/json", "", &error));
+                }
                 assert_eq!(asked.header("authorization"), issued.proof);
                 let client = asked.field("client_id");
                 assert_eq!(client.as_deref(), issued.proof.is_none().then_some("client-1"));
@@ -396,6 +409,25 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert!(!world.home().join("oauth/site.json").exists());
     assert!(site.asked().iter().all(|asked| asked.path() != "/token"));
+}
+
+#[test]
+fn s11_an_issuer_repeats_no_secret_that_it_gave() {
+    let issuer = Issuer::default();
+    let secret = "registered-0123456789abcdef";
+    issuer.with(|issued| issued.secret = Some(secret));
+    let site = issuer.site();
+    let world = at(&site.url());
+    let (mut child, mut told, query) = begun(&world);
+    comes_back(&query, &format!("code=code-1&state={}", field(&query, "state")));
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("(HTTP 401) invalid_client: ⟦secret:login⟧ of Basic "), "{rest}");
+    let encoded = data_encoding::BASE64.encode(format!("client-1:{secret}").as_bytes());
+    for part in [&secret[..12], &encoded[12..]] {
+        assert!(!rest.contains(part), "{part}: {rest}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::loom_tools::{branched, permit, said, tree, world};
+use crate::loom_tools::{branched, permit, said, script, shown, tree, world};
 use crate::program::program;
 use crate::world::{World, piped, text};
 
@@ -21,7 +21,11 @@ struct Server {
 
 impl Server {
     fn start(command: &mut Command) -> Self {
-        let mut process = piped(command.stdin(Stdio::piped()));
+        Self::reading(command, Stdio::piped())
+    }
+
+    fn reading(command: &mut Command, input: Stdio) -> Self {
+        let mut process = piped(command.stdin(input));
         let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
         Self { process, input, output, asked: 0 }
     }
@@ -229,6 +233,72 @@ fn s11_a_secret_that_is_known_by_then_is_masked_for_a_program() {
 }
 
 #[test]
+fn s11_a_secret_that_is_set_meanwhile_is_masked_wherever_its_text_is_cut() {
+    let world = world("");
+    let (secret, part) = ("weft-canary-0123456789abcdef", "canary-012");
+    let (_, answer) = said(&world, "Which key?", &format!("The key is {secret} as of now and later on."));
+    let beginning = format!("weft {}", &secret[..20]);
+    world.ok(&["tree", "new", "--title", &format!("A note about {secret}"), "--text", &beginning]);
+    let mut server = Server::greeted(&world, &[]);
+    let calls = [
+        ("recall", json!({"node": answer, "from": 14})),
+        ("loom_view", json!({"node": answer, "from": 14})),
+        ("loom_view", json!({})),
+        ("loom_tree", json!({})),
+        ("loom_list", json!({"what": "siblings", "node": answer})),
+        ("loom_list", json!({"what": "documents"})),
+    ];
+    for (tool, arguments) in &calls {
+        let seen = server.read(tool, arguments);
+        assert!(seen.contains(part), "the control: nobody knows it yet: {tool} {arguments} {seen}");
+    }
+    world.ok(&["config", "set", "mcp.other.secrets.TOKEN", secret]);
+    for (tool, arguments) in &calls {
+        let seen = server.read(tool, arguments);
+        assert!(!seen.contains(part) && seen.contains("secrets"), "{tool} {arguments} {seen}");
+    }
+    // What was known once stays masked.
+    let mut later = Server::greeted(&world, &[]);
+    world.ok(&["config", "unset", "mcp.other.secrets.TOKEN"]);
+    for (tool, arguments) in &calls {
+        let seen = later.read(tool, arguments);
+        assert!(!seen.contains(part), "{tool} {arguments} {seen}");
+    }
+}
+
+#[test]
+fn nothing_tells_of_a_node_of_another_session() {
+    let world = world("");
+    said(&world, "Which thread?", "The thread is red.");
+    let project = text(&world.path("project"));
+    script(&world, &[json!({"text": "The weft is blue."})]);
+    let (_, other) =
+        world.json(&["--workspace", &project, "chat", "--session", "other", "-m", "Which weft?"]);
+    let (id, tree) = (other["node"].as_str().unwrap(), other["tree"].as_str().unwrap());
+    let theirs = shown(&world, &[tree]).into_iter().find(|node| node["id"] == id).unwrap();
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let mut server = Server::greeted(&world, &[]);
+    let (named, none) = (format!("{tree}:{}", theirs["short_id"].as_str().unwrap()), format!("{unknown}:a1"));
+    for (there, not_there) in [(id, unknown), (&named, &none)] {
+        for (tool, more) in [
+            ("recall", json!({})),
+            ("loom_view", json!({})),
+            ("loom_view", json!({"from": 0})),
+            ("loom_tree", json!({})),
+            ("loom_list", json!({"what": "siblings"})),
+            ("loom_list", json!({"what": "bookmarks"})),
+        ] {
+            let mut refused = |node: &str| {
+                let mut arguments = more.clone();
+                arguments["node"] = json!(node);
+                server.refused(tool, &arguments)
+            };
+            assert_eq!(refused(there).replace(there, not_there), refused(not_there), "{tool} {more}");
+        }
+    }
+}
+
+#[test]
 fn a_rule_that_denies_a_tool_denies_it_to_a_program() {
     let world = world("");
     world.ok(&["tree", "new", "--title", "Rain", "--text", "It rained."]);
@@ -281,10 +351,15 @@ fn hostile_lines_are_answered_and_end_nothing() {
     for params in [json!({}), json!({"name": 7}), json!({"name": "loom_view", "arguments": [1]}), json!("x")]
     {
         let answer = server.ask("tools/call", &params);
-        assert!(
-            answer["error"]["code"].is_i64() || answer["result"]["isError"] == true,
-            "{params}: {answer}"
-        );
+        assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
+    }
+    assert_eq!(server.ask("no/such", &json!({}))["error"]["code"], -32601);
+    // Whoever was greeted is not greeted anew.
+    for version in ["2025-11-25", "9999", "2026-07-28"] {
+        let again = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        assert_eq!(server.ask("initialize", &again)["error"]["code"], -32600, "{version}");
+        assert_eq!(server.ask("ping", &json!({}))["result"], json!({}), "{version}");
+        assert_eq!(server.ask("tools/list", &json!({}))["result"].get("resultType"), None, "{version}");
     }
     // An end in the middle of a message.
     server.input.as_mut().unwrap().write_all(br#"{"jsonrpc": "2.0", "id": 100, "meth"#).unwrap();
@@ -307,6 +382,11 @@ fn a_server_ends_with_its_input_and_by_signals_and_has_printed_nothing_else() {
     let world = world("");
     let nothing = world.run(&["mcp", "serve"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""), "{nothing:?}");
+    let unreadable =
+        Server::reading(&mut world.command(&["mcp", "serve"]), fs::File::open("/").unwrap().into());
+    let (code, printed, errors) = unreadable.ended();
+    assert_eq!((code, printed.as_str()), (Some(2), ""), "{errors}");
+    assert!(errors.contains("could not be read"), "{errors}");
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let server = Server::greeted(&world, &[]);
         kill_process(Pid::from_child(&server.process), signal).unwrap();
@@ -338,7 +418,7 @@ fn our_own_client_reads_by_it() {
     world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
     let said = world.json(&["--workspace", &project, "chat", "-m", "Look."]);
     assert_eq!(said.0, Some(0), "{said:?}");
-    let nodes = crate::loom_tools::shown(&world, &[&tree(&world)]);
+    let nodes = shown(&world, &[&tree(&world)]);
     let result = nodes.iter().find(|node| node["author"] == "own:loom_view").unwrap();
     assert!(result["text"].as_str().unwrap().contains("It rained."), "{result}");
     assert_eq!(result["trust"], "outside");

@@ -53,7 +53,7 @@ fn tools(is_changed: bool) -> Value {
         tool(
             "ask",
             "Asks a person.",
-            json!({"visit": text, "times": number, "message": text, "about": text, "default": text})
+            json!({"visit": text, "times": number, "message": text, "about": text, "default": text, "params": {}})
         ),
         tool("bad name", "Has a name that is none.", json!({})),
         json!({"name": "remote", "inputSchema": {"type": "object", "$ref": "file:///etc/hostname"}}),
@@ -76,6 +76,7 @@ fn elicited(arguments: &Value, lines: &mut impl Iterator<Item = io::Result<Strin
         "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]},
     }});
     let asked = match arguments["visit"].as_str() {
+        _ if !arguments["params"].is_null() => arguments["params"].clone(),
         Some(url) => json!({"mode": "url", "message": message, "url": url, "elicitationId": "e"}),
         None => json!({"mode": "form", "message": message, "requestedSchema": form}),
     };

@@ -1,14 +1,17 @@
+use std::pin::Pin;
 use std::sync::Mutex as StdMutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::{Context, Poll};
 
+use context::ToolSpec;
 use futures_util::FutureExt as _;
 use model::Cancel;
 use rmcp::model::{EmptyResult, ServerResult};
 use serde_json::{Map, json};
-use tokio::io::{AsyncReadExt as _, DuplexStream, Lines, duplex};
+use tokio::io::{AsyncReadExt as _, DuplexStream, Lines, ReadBuf, duplex};
 
 use super::*;
-use crate::{ServedTool, ServedTools, ToolReply};
+use crate::{ServedTools, ToolReply};
 
 fn ping(id: u64) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n"
@@ -33,7 +36,7 @@ async fn a_client_is_not_read_from_while_many_of_its_requests_have_no_answer() {
     }
     assert!(transport.receive().now_or_never().is_none());
     let answer =
-        ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), RequestId::Number(0));
+        ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), RequestId::Number(1));
     let sent = transport.send(answer);
     assert!(transport.receive().now_or_never().is_none(), "not before the answer is written");
     sent.await.unwrap();
@@ -71,8 +74,62 @@ async fn a_request_that_is_cancelled_leaves_room_and_an_id_is_used_once_at_a_tim
     assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Notification(_))));
     assert_eq!(transport.unanswered.len(), 0);
     assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Request(_))));
-    let refused = BufReader::new(answers).lines().next_line().await.unwrap().unwrap();
+    let mut answers = BufReader::new(answers).lines();
+    let refused = answers.next_line().await.unwrap().unwrap();
     assert!(refused.contains("waits for its answer"), "{refused}");
+    // That of the one that was cancelled comes late, and is none to the other one.
+    let cancelled = ErrorData::internal_error("the call was cancelled", None);
+    transport.send(ServerJsonRpcMessage::error(cancelled, Some(RequestId::Number(1)))).await.unwrap();
+    let pinged = ServerResult::EmptyResult(EmptyResult {});
+    transport.send(ServerJsonRpcMessage::response(pinged, RequestId::Number(2))).await.unwrap();
+    drop(transport);
+    let answer: Value = serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &json!({})), "{answer}");
+    assert_eq!(answers.next_line().await.unwrap(), None);
+}
+
+/// What is cancelled is named by the id that the client gave it, and by nothing that stands for another one.
+#[tokio::test]
+async fn a_request_is_cancelled_by_its_own_id_alone() {
+    let cancels = |id: &str| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let one = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let named = json!({"jsonrpc": "2.0", "id": "a", "method": "ping"});
+    let (_client, input) = sends(&format!("{named}\n{one}\n{}\n", cancels("a"))).await;
+    let mut transport = LineTransport::new(input, duplex(64 << 10).1);
+    assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Request(_))));
+    for cancelled in [None, Some(RequestId::Number(1))] {
+        let Some(JsonRpcMessage::Notification(told)) = transport.receive().await else { panic!() };
+        let ClientNotification::CancelledNotification(told) = told.notification else { panic!() };
+        assert_eq!(told.params.request_id, cancelled);
+        assert_eq!(transport.unanswered.is_empty(), cancelled.is_some());
+    }
+}
+
+/// A stream that cannot be read.
+struct Unreadable;
+
+impl AsyncRead for Unreadable {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::IsADirectory.into()))
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_read_is_no_end_of_one() {
+    struct NoTools;
+    impl ServedTools for NoTools {
+        fn list(&self) -> Vec<ToolSpec> {
+            Vec::new()
+        }
+
+        fn call(&self, _: &str, _: Map<String, Value>, _: &Cancel) -> Result<ToolReply, String> {
+            Err("there is none".to_owned())
+        }
+    }
+    let server = ToolServer::new(Arc::new(NoTools), "");
+    let failed = serve(server.clone(), Unreadable, tokio::io::sink()).await.unwrap_err();
+    assert!(failed.to_string().contains("could not be read: is a directory"), "{failed}");
+    assert!(serve(server, tokio::io::empty(), tokio::io::sink()).await.is_ok(), "the control");
 }
 
 /// Tools whose calls wait.
@@ -83,7 +140,7 @@ struct Waiting {
 }
 
 impl ServedTools for Waiting {
-    fn list(&self) -> Vec<ServedTool> {
+    fn list(&self) -> Vec<ToolSpec> {
         Vec::new()
     }
 
@@ -98,7 +155,7 @@ impl ServedTools for Waiting {
         } else {
             self.go_on.lock().unwrap().recv().unwrap();
         }
-        Ok(ToolReply::text("done", false))
+        Ok(ToolReply { text: "done".to_owned(), is_error: false })
     }
 }
 

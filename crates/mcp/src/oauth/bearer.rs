@@ -56,7 +56,7 @@ impl Bearer {
     /// It has ended.
     pub(crate) async fn access(self: &Arc<Self>) -> Result<Option<String>, LoginEnded> {
         let Some(login) = self.read()? else { return Ok(None) };
-        match login.renews.is_some_and(|renews| renews <= now()) {
+        match login.renew_at.is_some_and(|at| at <= now()) {
             true => self.renewed(&login.access_token).await.map(Some),
             false => Ok(Some(login.access_token)),
         }
@@ -119,7 +119,7 @@ impl Bearer {
         let renewed = Login {
             access_token: granted.access,
             refresh_token: granted.refresh.or_else(|| login.refresh_token.clone()),
-            renews: granted.renews,
+            renew_at: granted.renew_at,
             ..login
         };
         self.saved.write(&renewed).map_err(LoginEnded)?;
@@ -133,20 +133,18 @@ impl Bearer {
         if seen.is_empty() {
             return text;
         }
-        let name = format!("mcp.{}.login", self.server);
-        let secrets: Vec<Secret> =
-            seen.iter().filter_map(|value| Secret::new(&*name, &**value).ok()).collect();
-        let masked = Masker::new(&secrets).map(|masker| masker.mask(&text).text.into_owned());
-        // Those that are too long to be searched for in other forms.
-        let masked = masked.unwrap_or(text);
-        seen.iter().filter(|value| value.len() >= 8).fold(masked, |text, value| {
-            if text.contains(value.as_str()) {
-                text.replace(value.as_str(), &format!("⟦secret:{name}⟧"))
-            } else {
-                text
-            }
-        })
+        let secrets: Vec<&str> = seen.iter().map(String::as_str).filter(|value| value.len() >= 8).collect();
+        masked(&text, &format!("mcp.{}.login", self.server), &secrets)
     }
+}
+
+/// A text without these secrets, in whatever form; those that are too long or short for that as they stand.
+fn masked(text: &str, name: &str, secrets: &[&str]) -> String {
+    let known: Vec<Secret> = secrets.iter().filter_map(|value| Secret::new(name, *value).ok()).collect();
+    let masked = Masker::new(&known).map(|masker| masker.mask(text).text.into_owned());
+    secrets.iter().fold(masked.unwrap_or_else(|_| text.to_owned()), |text, value| {
+        if text.contains(value) { text.replace(value, &format!("⟦secret:{name}⟧")) } else { text }
+    })
 }
 
 pub(super) fn now() -> u64 {
@@ -157,7 +155,7 @@ pub(super) fn now() -> u64 {
 pub(super) struct Granted {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    pub(super) renews: Option<u64>,
+    pub(super) renew_at: Option<u64>,
 }
 
 impl Granted {
@@ -165,19 +163,19 @@ impl Granted {
     pub(super) fn of(told: &Value) -> Option<Self> {
         let text = |key: &str| told[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let is_bearer = text("token_type").is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-        let renews = told["expires_in"]
+        let renew_at = told["expires_in"]
             .as_u64()
             .map(|seconds| now().saturating_add(seconds - EARLY.min(seconds.div_ceil(10))));
         let is_sendable = |access: &String| HeaderValue::from_str(access).is_ok();
         let access = text("access_token").filter(|access| is_bearer && is_sendable(access))?;
-        Some(Self { access, refresh: text("refresh_token"), renews })
+        Some(Self { access, refresh: text("refresh_token"), renew_at })
     }
 }
 
-/// What an issuer says of an error: its code, and in its own words.
-pub(super) fn error_told(told: &Value) -> String {
+/// What an issuer says of an error: its code, and in its own words, without the secrets of the login.
+pub(super) fn error_told(told: &Value, secrets: &[&str]) -> String {
     let words = [&told["error"], &told["error_description"]].into_iter().filter_map(Value::as_str);
-    words.map(shown).collect::<Vec<_>>().join(": ")
+    words.map(|said| shown(&masked(said, "login", secrets))).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
@@ -191,13 +189,13 @@ mod tests {
         let renews = |seconds: u64| {
             let now = now();
             let granted = Granted::of(&json!({"access_token": "a", "expires_in": seconds})).unwrap();
-            granted.renews.unwrap() - now
+            granted.renew_at.unwrap() - now
         };
         for (seconds, expected) in [(3600, 3540), (600, 540), (60, 54), (10, 9), (1, 0), (0, 0)] {
             let found = renews(seconds);
             // The clock may have gone on between the two.
             assert!(found == expected || found == expected + 1, "{seconds}: {found}");
         }
-        assert_eq!(Granted::of(&json!({"access_token": "a"})).unwrap().renews, None);
+        assert_eq!(Granted::of(&json!({"access_token": "a"})).unwrap().renew_at, None);
     }
 }

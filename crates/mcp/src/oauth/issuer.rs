@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use text::terminal::one_line;
 use tokio::time::timeout;
 
-use super::client::{ClientProof, FORM, RegisteredClient};
+use super::client::{FORM, RegisteredClient, TokenEndpointAuthMethod};
 use crate::http_body::bounded;
 
 /// How long one answer may take, and how much it may say.
@@ -33,12 +33,12 @@ pub(crate) struct Issuer {
     pub(crate) authorize: Url,
     pub(crate) token: Url,
     pub(crate) register: Option<Url>,
-    /// Whether it names itself with each answer.
-    pub(crate) names_itself: bool,
-    /// How clients with a secret prove to be it.
-    pub(crate) proof: ClientProof,
+    /// Whether it names itself with each answer (RFC 9207).
+    pub(crate) iss_parameter_supported: bool,
+    /// How clients with a secret authenticate.
+    pub(crate) auth_method: TokenEndpointAuthMethod,
     /// Whether it takes clients without one.
-    pub(crate) takes_public: bool,
+    pub(crate) public_clients: bool,
 }
 
 impl Issuers {
@@ -193,11 +193,11 @@ impl Issuers {
             authorize,
             token: endpoint("token_endpoint")?.ok_or_else(missing)?,
             register: endpoint("registration_endpoint")?,
-            names_itself: told["authorization_response_iss_parameter_supported"] == true,
-            proof: ClientProof::of(told),
-            takes_public: told["token_endpoint_auth_methods_supported"]
+            iss_parameter_supported: told["authorization_response_iss_parameter_supported"] == true,
+            auth_method: TokenEndpointAuthMethod::of(told),
+            public_clients: told["token_endpoint_auth_methods_supported"]
                 .as_array()
-                .is_none_or(|taken| taken.contains(&json!(ClientProof::None))),
+                .is_none_or(|taken| taken.contains(&json!(TokenEndpointAuthMethod::None))),
         })
     }
 }

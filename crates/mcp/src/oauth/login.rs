@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::bearer::{Granted, error_told};
-use super::client::{ClientProof, RegisteredClient};
+use super::client::{RegisteredClient, TokenEndpointAuthMethod};
 use super::issuer::{Issuer, Issuers, shown};
 use super::saved::{Login, SavedLogin};
 use crate::address::ServerAddress;
+use crate::handler::GREETED_BY;
 use crate::http_session::SESSION;
 
 /// How long a person may take.
@@ -63,7 +64,7 @@ pub async fn login(
         visited.map_err(|error| format!("nothing can be heard at port {port} of this machine: {error}"))?;
     let back = visited.address(PATH);
     let client = match client {
-        Some((id, secret)) => RegisteredClient { id, secret, proof: issuer.proof },
+        Some((id, secret)) => RegisteredClient { id, secret, auth_method: issuer.auth_method },
         None => registered(&issuers, &issuer, &back).await?,
     };
     let (verifier, state) = (random()?, random()?);
@@ -92,7 +93,7 @@ pub async fn login(
     let back_with = back_with.map_err(|error| error.to_string())?;
     // One that says that it always names itself was not there where nobody is named (RFC 9207).
     let iss = value(&back_with, "iss");
-    if iss.is_none() && issuer.names_itself || iss.is_some_and(|iss| iss != issuer.name) {
+    if iss.is_none() && issuer.iss_parameter_supported || iss.is_some_and(|iss| iss != issuer.name) {
         return Err("another one than was asked answered: nobody is logged in".to_owned());
     }
     let Some(code) = value(&back_with, "code") else {
@@ -109,10 +110,10 @@ pub async fn login(
     let (status, told) = issuers.token(&issuer.token, &client, &fields).await?;
     let granted = Granted::of(&told).filter(|_| status.is_success());
     let Some(granted) = granted else {
-        // It may repeat what it was told.
-        let told =
-            [&*code, &*verifier].iter().fold(error_told(&told), |told, secret| told.replace(secret, "…"));
-        return Err(format!("it was not let in (HTTP {}) {told}", status.as_u16()));
+        // It may repeat what it was told, and what it told itself.
+        let secrets = [Some(&*code), Some(&*verifier), client.secret.as_deref()];
+        let secrets: Vec<&str> = secrets.into_iter().flatten().filter(|secret| !secret.is_empty()).collect();
+        return Err(format!("it was not let in (HTTP {}) {}", status.as_u16(), error_told(&told, &secrets)));
     };
     let login = Login {
         resource: server.into(),
@@ -120,7 +121,7 @@ pub async fn login(
         client,
         access_token: granted.access,
         refresh_token: granted.refresh,
-        renews: granted.renews,
+        renew_at: granted.renew_at,
     };
     let _lock = saved.lock().await?;
     saved.write(&login)
@@ -129,7 +130,7 @@ pub async fn login(
 /// The challenge of a server that wants to know who asks: when it is greeted, or when it is asked for its tools.
 async fn challenge(address: &ServerAddress) -> Result<Option<String>, String> {
     let asked = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18",
+        "protocolVersion": GREETED_BY,
         "capabilities": {},
         "clientInfo": {"name": "drawloom", "version": env!("CARGO_PKG_VERSION")},
     }});
@@ -163,16 +164,19 @@ async fn registered(issuers: &Issuers, issuer: &Issuer, back: &str) -> Result<Re
         "redirect_uris": [back],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": if issuer.takes_public { ClientProof::None } else { issuer.proof },
+        "token_endpoint_auth_method": if issuer.public_clients { TokenEndpointAuthMethod::None } else { issuer.auth_method },
     });
     let (status, told) = issuers.post(register, &asked).await?;
     match told["client_id"].as_str().filter(|_| status.is_success()) {
         Some(client) => Ok(RegisteredClient {
             id: client.to_owned(),
             secret: told["client_secret"].as_str().map(str::to_owned),
-            proof: ClientProof::named(&told["token_endpoint_auth_method"]).unwrap_or(issuer.proof),
+            auth_method: TokenEndpointAuthMethod::named(&told["token_endpoint_auth_method"])
+                .unwrap_or(issuer.auth_method),
         }),
-        None => Err(format!("Drawloom was not registered (HTTP {}) {}", status.as_u16(), error_told(&told))),
+        None => {
+            Err(format!("Drawloom was not registered (HTTP {}) {}", status.as_u16(), error_told(&told, &[])))
+        }
     }
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct Login {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
     /// Second since 1970 from which the access is renewed, where it was told when it ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) renews: Option<u64>,
+    #[serde(alias = "renews", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) renew_at: Option<u64>,
 }
 
 impl Login {

@@ -190,6 +190,7 @@ pub(crate) fn place() -> CallPlace {
         tree: TreeId::from_bytes([0; 16]),
         view: ViewName::default(),
         trust: Trust::Agent,
+        masker: Arc::new(Masker::new(&[]).unwrap()),
         turn: None,
         next: NextPlace::default(),
         model: None,

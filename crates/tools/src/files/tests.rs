@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loom::{Digest, ToolStatus, Trust};
+use loom::{ToolStatus, Trust};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::{Value, json};
@@ -12,36 +12,9 @@ use workspace::{AllowedRoots, FurtherRoot, Root, StoreGuard};
 
 use super::fixture::{Fixture, place};
 use crate::{
-    ChangeRecorder, PlannedChange, SearchEngine, SearchService, SeenFiles, ServerTool, ToolOutput,
-    ToolRegistry, ToolScope, WebScope, web_tools,
+    NoChanges, SearchEngine, SearchService, SeenFiles, ServerTool, ToolOutput, ToolRegistry, ToolScope,
+    WebScope, web_tools,
 };
-
-/// Tools that only look write nothing down.
-struct Unread;
-
-impl ChangeRecorder for Unread {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
-        Err("nothing is to be changed here".to_owned())
-    }
-
-    fn name(&self) -> String {
-        unreachable!("nothing is changed")
-    }
-
-    fn take_back(&self) {}
-
-    fn is_tainted(&self) -> bool {
-        false
-    }
-
-    fn knows_outside(&self) -> bool {
-        false
-    }
-
-    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
-    }
-}
 
 fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
     ToolScope {
@@ -68,7 +41,7 @@ fn registry(folder: &Path) -> Arc<ToolRegistry> {
 
 fn call(folder: &Path, name: &str, arguments: &Value) -> ToolOutput {
     match registry(folder).check(name, arguments) {
-        Ok(call) => call.run(&Cancel::never(), &Unread, &place()),
+        Ok(call) => call.run(&Cancel::never(), &NoChanges, &place()),
         Err(output) => output,
     }
 }
@@ -257,7 +230,7 @@ fn a_walk_that_is_stopped_says_so() {
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = registry(folder.path()).check("grep", &json!({"pattern": "weave"}));
-    let output = call.ok().unwrap().run(&cancel, &Unread, &place());
+    let output = call.ok().unwrap().run(&cancel, &NoChanges, &place());
     assert!(output.text.contains("[Stopped"), "{output:?}");
 }
 
@@ -277,7 +250,7 @@ fn v4_v7_what_does_not_fit_is_told_whole_and_near_names_are_named() {
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, Vec::new(), &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
-    assert!(call.run(&Cancel::never(), &Unread, &place()).text.contains("no workspace"));
+    assert!(call.run(&Cancel::never(), &NoChanges, &place()).text.contains("no workspace"));
     assert_eq!(ToolRegistry::names().len(), 17);
 }
 
@@ -293,7 +266,7 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
     let open = ToolRegistry::new(open, Vec::new(), &ToolRegistry::names()).unwrap();
     let there = outside.path().join("there.txt").canonicalize().unwrap();
     let call = open.check("read", &json!({"path": there})).ok().unwrap();
-    assert_eq!(call.run(&Cancel::never(), &Unread, &place()).text, "     1\tthere\n");
+    assert_eq!(call.run(&Cancel::never(), &NoChanges, &place()).text, "     1\tthere\n");
     let none =
         ToolRegistry::new(scope(folder.path(), Vec::new(), &[]), Vec::new(), &ToolRegistry::names()).unwrap();
     for (tool, arguments) in [
@@ -302,7 +275,7 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
         ("move", json!({"from": "a", "to": "b"})),
         ("delete", json!({"path": "a"})),
     ] {
-        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &Unread, &place());
+        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &NoChanges, &place());
         assert!(output.text.contains("no workspace is configured"), "{tool}: {output:?}");
     }
 }

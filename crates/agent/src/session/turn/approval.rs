@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tools::{CheckedCall, ToolOutput};
 
 use super::Turn;
-use super::calls::CallSite;
+use super::call_site::CallSite;
 use crate::blocking::on_disk;
 use crate::error::AgentError;
 use crate::event::QuestionKind;

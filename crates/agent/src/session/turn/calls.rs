@@ -17,53 +17,19 @@ use media::Picture;
 use policy::Effect;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CallPlace, CheckedCall, NextPlace, SUBAGENT_TOOLS, ToolOutput, ToolRegistry, WaitedTime};
+use tools::{CallPlace, CheckedCall, SUBAGENT_TOOLS, ToolOutput, ToolRegistry};
 
+use super::Turn;
 use super::approval::{Permit, ProposedCall};
+use super::call_site::CallSite;
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use super::result_lines::result_lines;
 use super::said_in_turn::said_in_turn;
-use super::{Turn, TurnConfig};
-use crate::call::Call;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::lease::SessionLease;
 use crate::questions::{FROM_OUTSIDE, QuestionContext};
-
-/// Where the calls of a turn are made.
-pub(super) struct CallSite<'a> {
-    pub(super) held: &'a SessionLease,
-    pub(super) tree: TreeId,
-    pub(super) view: &'a ViewName,
-    pub(super) call: &'a Call,
-    pub(super) config: &'a TurnConfig,
-    /// The turn's name in the budgets.
-    pub(super) spending: &'a str,
-    /// Where the view goes once the turn has ended.
-    pub(super) next: &'a NextPlace,
-    /// Whether what others say meanwhile is theirs.
-    pub(super) hands_back: bool,
-}
-
-impl CallSite<'_> {
-    /// The place of a call whose answer has this trust, in the turn that an operation began.
-    pub(super) fn call_place(&self, trust: Trust, turn: Option<Seq>, waited: WaitedTime) -> CallPlace {
-        CallPlace {
-            tree: self.tree,
-            view: self.view.clone(),
-            trust,
-            turn,
-            next: self.next.clone(),
-            model: Some(Arc::clone(&self.config.model)),
-            spending: self.spending.to_owned(),
-            waited,
-            cancel: self.held.cancel(),
-            subagents: None,
-            person: None,
-        }
-    }
-}
 
 /// The last call of a turn that was run.
 #[derive(Debug, Clone, Copy)]
@@ -310,7 +276,7 @@ impl Turn<'_> {
             let changes = CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
                 .approved(is_approved)
                 .by(&asked.tool);
-            let mut place = site.call_place(trust, part_of, limits.waited.clone());
+            let mut place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
             if server_of(&asked.tool).is_some() {
                 place.person = Some(Arc::new(self.person(site, id, &asked.tool)));
             }

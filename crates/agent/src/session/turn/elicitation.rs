@@ -5,15 +5,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::slice;
 
+use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
 use loom::{TreeId, ViewName};
 use serde_json::Value;
 use store::{CallId, Guard};
 use text::terminal::one_line;
-use tools::{AskPerson, PersonReply, ServerQuestion, ServerQuestionKind};
 use url::Url;
 
 use super::Turn;
-use super::calls::CallSite;
+use super::call_site::CallSite;
 use crate::call::Call;
 use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
@@ -55,19 +55,19 @@ impl PersonOfCall {
     ///
     /// # Errors
     /// Why nobody is asked.
-    fn question(&self, ServerQuestion { message, kind }: ServerQuestion) -> Result<Question, String> {
+    fn question(&self, Elicitation { message, mode }: Elicitation) -> Result<Question, String> {
         let message = message.trim();
         if message.chars().count() > MESSAGE_CHARS {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
         }
         let mut about: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
-        let (asks, form) = match kind {
-            ServerQuestionKind::Form(schema) => {
+        let (asks, form) = match mode {
+            ElicitationMode::Form(schema) => {
                 let form = Form::new(self.masked(&schema)?)?;
                 about.extend(form.fields().iter().map(|field| format!("field {}", field.line())));
                 ("Answer it? It is told to that server", Some(form))
             }
-            ServerQuestionKind::Visit(address) => {
+            ElicitationMode::Url(address) => {
                 about.push(format!("address at {}: {address}", host(&address)?));
                 ("Say y once you have been there, if you trust that address", None)
             }
@@ -97,10 +97,10 @@ impl PersonOfCall {
             .map_err(|error| error.to_string())
     }
 
-    async fn reply(&self, question: ServerQuestion) -> PersonReply {
-        let question = match self.question(question) {
+    async fn reply(&self, asked: Elicitation) -> ElicitationReply {
+        let question = match self.question(asked) {
             Ok(question) => question,
-            Err(why) => return PersonReply::Refused(why),
+            Err(why) => return ElicitationReply::Refused(why),
         };
         let place = Some((&self.view, self.id.answer.as_position()));
         let asker = QuestionContext {
@@ -110,20 +110,20 @@ impl PersonOfCall {
             place,
         };
         match self.runtime.ask(&asker, question).await {
-            Ok(Answer { decision: Decision::Approved, values, .. }) => PersonReply::Accepted(values),
-            Ok(Answer { by: Some(_), .. }) => PersonReply::Declined,
+            Ok(Answer { decision: Decision::Approved, values, .. }) => ElicitationReply::Accepted(values),
+            Ok(Answer { by: Some(_), .. }) => ElicitationReply::Declined,
             Ok(_) => {
                 self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
-                PersonReply::Cancelled
+                ElicitationReply::Cancelled
             }
-            Err(error) => PersonReply::Refused(error.to_string()),
+            Err(error) => ElicitationReply::Refused(error.to_string()),
         }
     }
 }
 
-impl AskPerson for PersonOfCall {
-    fn ask(&self, question: ServerQuestion) -> Pin<Box<dyn Future<Output = PersonReply> + Send + '_>> {
-        Box::pin(self.reply(question))
+impl Elicit for PersonOfCall {
+    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+        Box::pin(self.reply(asked))
     }
 }
 

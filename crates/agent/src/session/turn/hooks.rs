@@ -11,7 +11,8 @@ use store::{AttachedWrites, CallId, Principal};
 use text::title::title;
 use tools::{CallPlace, HookEvent, NextPlace, ToolRegistry, WaitedTime};
 
-use super::calls::{CallSite, turn_of};
+use super::call_site::CallSite;
+use super::calls::turn_of;
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
 use super::{Turn, TurnConfig};
@@ -64,7 +65,7 @@ impl Turn<'_> {
         let id = last.map_or(CallId { answer, number: 0 }, |last| last.id);
         let trust = last.map_or(trust, |last| last.trust.min(trust));
         let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
-        let place = site.call_place(trust, part_of, limits.waited.clone());
+        let place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
         let goes_on = self.run_hooks(registry, (event, told, only_looks), (changes, place)).await;
         let Some((name, text, believed)) = goes_on else { return Ok(None) };
         if site.held.cancel().is_cancelled() {
@@ -114,6 +115,7 @@ impl Turn<'_> {
             tree,
             view: view.clone(),
             trust,
+            masker: Arc::clone(&self.runtime.masker),
             turn: None,
             next: NextPlace::default(),
             model: None,

@@ -6,7 +6,7 @@ use loom::{Author, NodeId, TreeId, Trust};
 use store::{Principal, SessionId};
 
 use super::Turn;
-use super::calls::CallSite;
+use super::call_site::CallSite;
 use super::limits::TurnLimits;
 use crate::call::Call;
 use crate::error::AgentError;

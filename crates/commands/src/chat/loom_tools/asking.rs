@@ -76,7 +76,7 @@ fn go_on(agent: &LoomAgent, place: &CallPlace, asked: &ContinueArguments) -> Res
     let room = PAGE / rows.len().max(1);
     let (mut told, mut trust) = (String::new(), place.trust);
     for row in rows {
-        let text = row.node.said();
+        let text = place.masked(&row.node.said());
         let cut: String = text.chars().take(room).collect();
         let more =
             if cut.len() < text.len() { "\n[there is more of it: read it with loom_view]" } else { "" };

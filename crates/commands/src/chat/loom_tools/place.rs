@@ -8,6 +8,7 @@ use ::tools::CallPlace;
 use loom::path::is_ancestor;
 use loom::{Mode, NodeId, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
+use store::StoreError;
 use tokio::runtime::Handle;
 use workspace::{FileError, StoreGuard};
 
@@ -133,14 +134,29 @@ impl LoomAgent {
         })
     }
 
+    /// The node of a tree that a call names. It blocks.
+    ///
+    /// # Errors
+    /// There is none. Nothing in it tells whether there is one in another tree.
+    pub(super) fn node_id(&self, at: &TreePlace, named: &str) -> Result<NodeId, String> {
+        self.wait(async |app, asker| {
+            match app.runtime.store.resolve_node(&asker.principal, Some(at.tree), named).await {
+                Ok(found) if found.tree == at.tree => Ok(found.node),
+                Ok(_) | Err(StoreError::NotFound(_) | StoreError::Ambiguous(_)) => {
+                    Err(CommandError::not_found("node", named, ""))
+                }
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
     /// A node that a call names, as its position shows it. It blocks.
     ///
     /// # Errors
     /// There is none, or it is no passage.
     pub(super) fn node(&self, at: &TreePlace, named: &str) -> Result<NodeShown, String> {
-        let wanted: NodeId =
-            self.wait(async |app, asker| Ok(app.node_anywhere(asker, Some(at.tree), named).await?.node))?;
-        let passage = PassageArg { tree: at.arg(), node: Some(named.to_owned()) };
+        let wanted = self.node_id(at, named)?;
+        let passage = PassageArg { tree: at.arg(), node: Some(wanted.to_string()) };
         let ListedNodes { nodes, .. } = listed(self.run(TreeCommand::Versions(passage))?)?;
         let found = nodes.into_iter().find(|node| node.id == wanted);
         found.ok_or_else(|| "the beginning of the tree holds nothing".to_owned())

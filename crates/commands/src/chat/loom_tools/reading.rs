@@ -119,7 +119,7 @@ fn view(agent: &LoomAgent, place: &CallPlace, asked: &ViewArguments) -> Result<(
     let named = asked.node.as_deref().map(|node| agent.node(&at, node)).transpose()?;
     let is_alone = |node: &&NodeShown| asked.from.is_some() || !node.shown || node.kind != PositionKind::Path;
     if let Some(node) = named.as_ref().filter(is_alone) {
-        return read_alone(node, asked.from.unwrap_or_default());
+        return read_alone(place, node, asked.from.unwrap_or_default());
     }
     if asked.from.is_some() {
         return Err("from is of a node: name it".to_owned());
@@ -130,7 +130,7 @@ fn view(agent: &LoomAgent, place: &CallPlace, asked: &ViewArguments) -> Result<(
     let Some(last) = passages.last() else { return Err("nothing stands there yet".to_owned()) };
     let (mut blocks, mut page, mut more) = (Vec::new(), Page::new(), next);
     for node in passages.iter().rev() {
-        let block = match open_text(node) {
+        let block = match shown_text(place, node) {
             Ok(text) => format!("[{}]\n{text}\n", heading(node)),
             Err(why) => format!("[{} {why}]\n", node.short_id),
         };
@@ -143,7 +143,7 @@ fn view(agent: &LoomAgent, place: &CallPlace, asked: &ViewArguments) -> Result<(
         blocks.push(block);
     }
     if page.text.chars().count() > PAGE {
-        return read_alone(last, 0);
+        return read_alone(place, last, 0);
     }
     let more = more.map(|node| format!("[more stands above: go on with node = {node}]\n"));
     blocks.extend(more);
@@ -152,17 +152,30 @@ fn view(agent: &LoomAgent, place: &CallPlace, asked: &ViewArguments) -> Result<(
 }
 
 /// A page of one node.
-fn read_alone(node: &NodeShown, from: usize) -> Result<(String, Trust), String> {
-    let text = open_text(node).map_err(|why| format!("node {} {why}", node.short_id))?;
-    Ok((page(&node.short_id, text, from)?, node.trust))
+fn read_alone(place: &CallPlace, node: &NodeShown, from: usize) -> Result<(String, Trust), String> {
+    let text = shown_text(place, node).map_err(|why| format!("node {} {why}", node.short_id))?;
+    Ok((page(&node.short_id, &text, from)?, node.trust))
+}
+
+/// What a node says, masked whole.
+///
+/// # Errors
+/// As [`open_text`].
+fn shown_text(place: &CallPlace, node: &NodeShown) -> Result<String, &'static str> {
+    open_text(node).map(|text| place.masked(text))
+}
+
+fn glimpse(place: &CallPlace, text: &str) -> String {
+    first_words(&place.masked(text))
 }
 
 fn list(agent: &LoomAgent, place: &CallPlace, asked: &ListArguments) -> Result<(String, Trust), String> {
     if asked.what == Listing::Documents {
-        return documents(agent, asked.from);
+        return documents(agent, place, asked.from);
     }
     let at = agent.tree(place, asked.tree.as_deref())?;
-    let passage = PassageArg { tree: at.arg(), node: asked.node.clone() };
+    let node = asked.node.as_deref().map(|node| agent.node_id(&at, node)).transpose()?;
+    let passage = PassageArg { tree: at.arg(), node: node.map(|node| node.to_string()) };
     let command = match asked.what {
         Listing::Siblings => TreeCommand::Siblings(passage),
         Listing::Versions => TreeCommand::Versions(passage),
@@ -174,14 +187,14 @@ fn list(agent: &LoomAgent, place: &CallPlace, asked: &ListArguments) -> Result<(
     let remarks = remarks(agent, &at, &found.nodes)?;
     let lines = found.nodes.iter().enumerate().map(|(index, node)| {
         let here = if found.current == Some(index) { "* " } else { "" };
-        let (line, trust) = line(&at, node, &remarks);
+        let (line, trust) = line(&at, place, (node, &remarks));
         (format!("{here}{line}\n"), trust)
     });
     rows(lines, asked.from)
 }
 
 /// The documents there are. The title of one from a file is that file's, and is left out.
-fn documents(agent: &LoomAgent, from: usize) -> Result<(String, Trust), String> {
+fn documents(agent: &LoomAgent, place: &CallPlace, from: usize) -> Result<(String, Trust), String> {
     if !agent.may_read_documents() {
         return Err(agent.no_documents());
     }
@@ -192,7 +205,7 @@ fn documents(agent: &LoomAgent, from: usize) -> Result<(String, Trust), String> 
     for tree in found.trees.iter().filter(|tree| tree.mode == loom::Mode::Buffer) {
         let is_imported =
             agent.wait(async |app, asker| Ok(!app.imports(asker, tree.tree).await?.is_empty()))?;
-        let title = if is_imported { "(imported)".to_owned() } else { first_words(&tree.title) };
+        let title = if is_imported { "(imported)".to_owned() } else { glimpse(place, &tree.title) };
         let what = word_of(tree.mode);
         lines.push((
             format!("{} {title}: {what}, {} passages\n", tree.short_id, tree.passages),
@@ -223,7 +236,7 @@ fn rows(mut lines: impl Iterator<Item = (String, Trust)>, from: usize) -> Result
 fn outline(agent: &LoomAgent, place: &CallPlace, asked: &TreeArguments) -> Result<(String, Trust), String> {
     let at = agent.tree(place, asked.tree.as_deref())?;
     let middle = match &asked.node {
-        Some(node) => node.clone(),
+        Some(node) => agent.node_id(&at, node)?.to_string(),
         None => {
             let (tree, view) = (at.tree, at.view.clone());
             let tip = async |app: &crate::App, asker: &crate::Asker| {
@@ -247,7 +260,7 @@ fn outline(agent: &LoomAgent, place: &CallPlace, asked: &TreeArguments) -> Resul
         let mark = if node.active { "* " } else { "- " };
         let (line, trust) = match node.parent {
             None => ("the beginning".to_owned(), Trust::Owner),
-            Some(_) => line(&at, node, &remarks),
+            Some(_) => line(&at, place, (node, &remarks)),
         };
         lines.push((format!("{indent}{mark}{line}\n"), trust));
         left.extend(below.get(&Some(node.position)).into_iter().flatten().rev());
@@ -309,7 +322,7 @@ fn remarks(agent: &LoomAgent, at: &TreePlace, nodes: &[NodeShown]) -> Result<Rem
 }
 
 /// A node by id, author and first words, with its marks; of one that its owner took away nothing but that.
-fn line(at: &TreePlace, node: &NodeShown, remarks: &Remarks) -> (String, Trust) {
+fn line(at: &TreePlace, place: &CallPlace, (node, remarks): (&NodeShown, &Remarks)) -> (String, Trust) {
     let text = match open_text(node) {
         Ok(text) => text,
         Err(why) => return (format!("{} {why}", node.short_id), Trust::Owner),
@@ -322,7 +335,7 @@ fn line(at: &TreePlace, node: &NodeShown, remarks: &Remarks) -> (String, Trust) 
         line += &format!(", {} siblings", node.siblings);
     }
     if let Some(title) = &node.bookmark {
-        let title = if title.is_empty() { String::new() } else { format!(" {}", first_words(title)) };
+        let title = if title.is_empty() { String::new() } else { format!(" {}", glimpse(place, title)) };
         line += &format!(", bookmark{title}");
         trust = trust.min(at.labels);
     }
@@ -330,11 +343,11 @@ fn line(at: &TreePlace, node: &NodeShown, remarks: &Remarks) -> (String, Trust) 
         line += &format!(", #{tag}");
         trust = trust.min(at.labels);
     }
-    line += &format!(": {}", first_words(text));
+    line += &format!(": {}", glimpse(place, text));
     for remark in &node.annotations {
         let Some(of_remark) = remarks.get(&remark.node) else { continue };
-        line +=
-            &format!("\n    remark {} by {}: {}", remark.short_id, remark.author, first_words(&remark.text));
+        let begins = glimpse(place, &remark.text);
+        line += &format!("\n    remark {} by {}: {begins}", remark.short_id, remark.author);
         trust = trust.min(*of_remark);
     }
     (line, trust)

@@ -107,7 +107,11 @@ fn recall(agent: &LoomAgent, place: &CallPlace, asked: &RecallArguments) -> Resu
     let Some(name) = &asked.name else {
         let trust = there.iter().map(|(_, row)| row.node.trust).min();
         let lines = there.iter().map(|(name, row)| {
-            let begins = if row.purged { "(forgotten)".to_owned() } else { first_words(&row.node.text()) };
+            let begins = if row.purged {
+                "(forgotten)".to_owned()
+            } else {
+                first_words(&place.masked(&row.node.text()))
+            };
             format!("{name}: {begins}\n")
         });
         let trust = trust.ok_or_else(|| "nothing is put aside".to_owned())?;
@@ -117,7 +121,7 @@ fn recall(agent: &LoomAgent, place: &CallPlace, asked: &RecallArguments) -> Resu
     if row.purged {
         return Err(format!("{name} was forgotten: nothing is left of it"));
     }
-    Ok((page(&row.short_id, &row.node.text(), asked.from)?, row.node.trust))
+    Ok((page(&row.short_id, &place.masked(&row.node.text()), asked.from)?, row.node.trust))
 }
 
 fn give_up(agent: &LoomAgent, place: &CallPlace, asked: &DropArguments) -> Result<(String, Trust), String> {

@@ -1,0 +1,50 @@
+//! Where the calls of a turn are made.
+
+use std::sync::Arc;
+
+use loom::{Seq, TreeId, Trust, ViewName};
+use tools::{CallPlace, NextPlace, WaitedTime};
+
+use super::TurnConfig;
+use crate::call::Call;
+use crate::lease::SessionLease;
+use crate::runtime::Runtime;
+
+pub(super) struct CallSite<'a> {
+    pub(super) held: &'a SessionLease,
+    pub(super) tree: TreeId,
+    pub(super) view: &'a ViewName,
+    pub(super) call: &'a Call,
+    pub(super) config: &'a TurnConfig,
+    /// The turn's name in the budgets.
+    pub(super) spending: &'a str,
+    /// Where the view goes once the turn has ended.
+    pub(super) next: &'a NextPlace,
+    /// Whether what others say meanwhile is theirs.
+    pub(super) hands_back: bool,
+}
+
+impl CallSite<'_> {
+    /// The place of a call whose answer has this trust, in the turn that an operation began.
+    pub(super) fn call_place(
+        &self,
+        runtime: &Runtime,
+        (trust, turn): (Trust, Option<Seq>),
+        waited: WaitedTime,
+    ) -> CallPlace {
+        CallPlace {
+            tree: self.tree,
+            view: self.view.clone(),
+            trust,
+            masker: Arc::clone(&runtime.masker),
+            turn,
+            next: self.next.clone(),
+            model: Some(Arc::clone(&self.config.model)),
+            spending: self.spending.to_owned(),
+            waited,
+            cancel: self.held.cancel(),
+            subagents: None,
+            person: None,
+        }
+    }
+}

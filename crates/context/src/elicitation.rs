@@ -1,0 +1,36 @@
+//! Elicitation: what a server of tools asks of a person while a tool of it is called (spec: agent §5).
+
+use std::fmt;
+use std::pin::Pin;
+
+use serde_json::{Map, Value};
+
+/// Question of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elicitation {
+    pub message: String,
+    pub mode: ElicitationMode,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ElicitationMode {
+    /// JSON Schema of the form that a person fills in.
+    Form(Value),
+    /// Address that a person goes to, to do there what it says.
+    Url(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ElicitationReply {
+    Accepted(Map<String, Value>),
+    Declined,
+    /// Nobody answered.
+    Cancelled,
+    /// Refusal to ask, with the reason.
+    Refused(String),
+}
+
+/// The person of the conversation that a tool is called in.
+pub trait Elicit: Send + Sync + fmt::Debug {
+    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>>;
+}
