@@ -1,7 +1,7 @@
-//! A text as the sections of a handoff, with what is wrong with their structure.
+//! A text as the sections of a handoff, with what is wrong with their structure. Findings name lines and quote nothing of
+//! the text, which may hold what is not to be shown.
 
 use skills::Finding;
-use text::title::title;
 
 use super::{Handoff, MAX_STEPS, Section, SectionForm, TITLE, error, warning};
 
@@ -114,15 +114,16 @@ impl Reader {
             (1, _) if is_first => {
                 self.titled = true;
                 if name != TITLE {
-                    self.found("title", line, format!("the title is `# {TITLE}`, not `# {}`", title(name)));
+                    self.found("title", line, format!("the title is `# {TITLE}`"));
                 }
             }
             (2, Some(section)) => self.section(section, line),
             (1 | 2, _) => {
                 let near = Section::ALL.into_iter().find(|known| known.heading().eq_ignore_ascii_case(name));
-                let meant = near.map(|near| format!("; `## {}` is written so", near.heading()));
-                let why =
-                    format!("`{}` is none of the five sections{}", title(name), meant.unwrap_or_default());
+                let why = match near {
+                    Some(near) => format!("this heading is written `## {}`", near.heading()),
+                    None => "this heading is none of the five sections".to_owned(),
+                };
                 self.found("extra_section", line, why);
                 self.place = Place::Extra;
             }
