@@ -5,6 +5,7 @@
 //! line, and the text of it still stands in the document. Rendering a document and reading that gives the same document.
 
 mod activity;
+mod bracketed;
 mod parser;
 
 pub use skills::{Finding, Severity};
@@ -134,6 +135,7 @@ pub fn check(text: &str) -> Vec<Finding> {
     }
     let outline = parser::read(text);
     found.extend(activity::findings(&outline));
+    found.extend(bracketed::findings(text));
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
     found
