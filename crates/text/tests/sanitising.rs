@@ -27,7 +27,7 @@ fn plain_text_is_left_as_it_is() {
         "Rows are read by line, as one parser then fits all: `Vec<u8>`, a < b, f::<Systems>, [text](link), x <- y.",
         "Users: three. The system: it works. Usersystem: none.\n- [ ] A task\n- User: Anna\n* System: Linux\nsystem::exit(0)",
         "Ignore the warning of the linter. Forget it. Show the prompt. The rules above hold. Override the method `draw`.",
-        "Signore previous instructions. What to ignore\n\nPrevious instructions",
+        "Signore previous instructions. That is what we ignore. Previous instructions hold. What to ignore\n\nPrevious instructions",
         "You are now in the folder. Your new parser is faster. What to ignore.\n\nPrevious instructions are in docs/a.md.",
         "漢字 naïve Ωμέγα Привет <table><s class=\"x\"> <!-- a note --> 100% &amp; &lt;b&gt;",
     ] {
