@@ -6,6 +6,7 @@ pub mod chat;
 pub mod context;
 pub mod cost;
 pub mod files;
+pub mod handoff;
 pub mod maintenance;
 pub mod mcp;
 pub mod model;

@@ -25,6 +25,7 @@ mod file_changes;
 pub mod frontend;
 pub mod further_roots;
 mod generate;
+mod handoffs;
 pub mod maintenance;
 mod mcp_servers;
 mod model_selection;

@@ -5,6 +5,7 @@ pub mod chat;
 pub mod context;
 pub mod cost;
 pub mod file_changes;
+pub mod handoff;
 pub mod maintenance;
 pub mod mcp;
 pub mod model;
@@ -128,6 +129,8 @@ pub enum CommandOutcome {
     SkillsExported(skills::SkillsExported),
     /// `skills check`.
     SkillsChecked(skills::SkillsChecked),
+    /// `handoff check`.
+    HandoffChecked(handoff::HandoffChecked),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
     /// `/zone`.
@@ -197,6 +200,7 @@ impl CommandOutcome {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
             Self::Checked(found) => !found.ok,
             Self::SkillsChecked(found) => !found.ok,
+            Self::HandoffChecked(found) => !found.ok,
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,
             Self::BackedUp(made) => !made.problems.is_empty(),

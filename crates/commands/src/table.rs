@@ -8,6 +8,7 @@ use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand, TurnArgs};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
 use crate::args::files::{FilesCommand, ToolsCommand};
+use crate::args::handoff::HandoffCommand;
 use crate::args::maintenance::{
     BackupArgs, Bench, ConfigCommand, Doctor, ForgetArgs, ImportArgs, Restore, SandboxArgs, Search,
     StoreCommand,
@@ -65,6 +66,9 @@ pub enum Command {
     /// List, check and show skills.
     #[command(subcommand, after_help = "Example: drawloom skills list")]
     Skills(SkillsCommand),
+    /// Check the text by which a session hands over to the next one.
+    #[command(subcommand, after_help = "Example: drawloom handoff check HANDOFF.md")]
+    Handoff(HandoffCommand),
     /// Work with trees: documents and conversations.
     #[command(subcommand, after_help = "Example: drawloom tree generate Rain -n 3")]
     Tree(TreeCommand),
@@ -161,6 +165,7 @@ impl Command {
             Self::Skills(SkillsCommand::Export(_)) => spec("skills export", Admin),
             Self::Skills(SkillsCommand::Enable(_)) => spec("skills enable", Admin),
             Self::Skills(SkillsCommand::Disable(_)) => spec("skills disable", Admin),
+            Self::Handoff(HandoffCommand::Check(_)) => spec("handoff check", Read),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

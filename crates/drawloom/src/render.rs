@@ -14,6 +14,7 @@ mod cost;
 mod diff;
 mod file_changes;
 mod findings;
+mod handoff;
 mod maintenance;
 mod mcp;
 mod model;
@@ -206,6 +207,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsExported(written) => RenderedOutcome::new(skills::exported(written, to)),
         CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),
+        CommandOutcome::HandoffChecked(found) => RenderedOutcome::new(handoff::checked(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),

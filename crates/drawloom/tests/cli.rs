@@ -117,6 +117,8 @@ mod further_roots;
 mod giving_back;
 #[path = "cli/guessing.rs"]
 mod guessing;
+#[path = "cli/handoff.rs"]
+mod handoff;
 #[path = "cli/headless.rs"]
 mod headless;
 #[path = "cli/headless_faults.rs"]

@@ -1,4 +1,5 @@
-//! Pure functions over text: make it safe to show, cut it, count it, frame it, find words in it, mask secrets in it.
+//! Pure functions over text: make it safe to show, cut it, count it, frame it, find words in it, mask secrets in it,
+//! disarm what speaks to a model in it.
 //!
 //! Every function depends on its arguments alone. There is no I/O, no clock, no randomness and no async, so
 //! every caller, the tree core included, may use any of it anywhere, and the same text gives the same answer
@@ -26,6 +27,7 @@ pub mod kind;
 pub mod mask;
 pub mod number;
 pub mod passages;
+pub mod sanitiser;
 mod script;
 pub mod terminal;
 pub mod title;

@@ -129,17 +129,27 @@ impl App {
     }
 
     /// What is called `name` as text; known secrets masked.
+    ///
+    /// # Errors
+    /// As [`Self::utf8_of`].
     pub(crate) fn text_of(&self, name: &str, bytes: Vec<u8>) -> Result<String, CommandError> {
+        Ok(self.masked(&Self::utf8_of(name, bytes)?))
+    }
+
+    /// What is called `name` as text, byte for byte.
+    ///
+    /// # Errors
+    /// `invalid_utf8`.
+    pub(crate) fn utf8_of(name: &str, bytes: Vec<u8>) -> Result<String, CommandError> {
         let name = text::terminal::one_line(name);
-        let text = String::from_utf8(bytes).map_err(|error| {
+        String::from_utf8(bytes).map_err(|error| {
             CommandError::new(
                 "invalid_utf8",
                 2,
                 format!("{name} is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to() + 1),
                 "convert it to UTF-8, for example with iconv",
             )
-        })?;
-        Ok(self.masked(&text))
+        })
     }
 
     /// Refuses a text that is longer than one paste (spec: scale §4 *draft paste*).

@@ -52,6 +52,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("skills export /dev/null/F", Admin),
         ("skills enable N", Admin),
         ("skills disable N", Admin),
+        ("handoff check F", Read),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),

@@ -139,6 +139,7 @@ const ROWS: &[Row] = &[
     ),
     row("--workspace {project} skills check --strict", "ok skills problems"),
     row("--workspace {project} skills show paint", "name path text"),
+    row("handoff check {handoff}", "ok bytes problems.line problems.code problems.severity problems.why"),
     row("skills new weave", "name path text"),
     row("skills export {copy}.skills", "folder written unchanged"),
     row("--workspace {project} skills disable paint", "key value source"),
@@ -200,6 +201,8 @@ fn each_command_takes_its_flags_and_answers_with_its_fields() {
     let answer = world.json(&["tree", "generate", &tree]).1["nodes"][0]["id"].as_str().unwrap().to_owned();
     let file = text(&world.path("tale.jsonl"));
     world.ok(&["--quiet", "tree", "export", &tree, "-o", &file]);
+    let handoff = "# HANDOFF.md\n## Current Work\nPaint.\n## Stopping Point\nDry.\n## Key Outcomes\n## Open Questions\n## Next Steps\n";
+    std::fs::write(world.path("HANDOFF.md"), handoff).unwrap();
     std::fs::create_dir_all(world.path("project/skills/paint")).unwrap();
     let skill = "---\nname: paint\ndescription: How to paint.\n---\n";
     std::fs::write(world.path("project/skills/paint/SKILL.md"), skill).unwrap();
@@ -211,6 +214,7 @@ fn each_command_takes_its_flags_and_answers_with_its_fields() {
     let names = [
         ("{project}", text(&world.path("project"))),
         ("{calls}", text(&world.path("calls.jsonl"))),
+        ("{handoff}", text(&world.path("HANDOFF.md"))),
         ("{words}", text(&world.path("words.txt"))),
         ("{tree}", tree),
         ("{node}", node),

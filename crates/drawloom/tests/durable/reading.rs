@@ -28,6 +28,7 @@ const READING: &[&str] = &[
     "mcp serve",
     "skills list",
     "skills check",
+    "handoff check HANDOFF.md",
     "tree list",
     "tree show Tale --all",
     "tree text Tale --spans",
@@ -82,6 +83,8 @@ fn comparable(row: &str, stdout: &str) -> String {
 fn furnished() -> (Home, Vec<String>) {
     let home = Home::with_tale("It rained.");
     fs::create_dir(home.folder().join("elsewhere")).unwrap();
+    let handoff = "# HANDOFF.md\n## Current Work\n## Stopping Point\n## Key Outcomes\n## Open Questions\n## Next Steps\n";
+    fs::write(home.folder().join("HANDOFF.md"), handoff).unwrap();
     let node = home.nodes().into_iter().find(|node| node["text"] == "It rained.").unwrap();
     let node = node["id"].as_str().unwrap().to_owned();
     home.ok(&["tree", "append", "Tale", " It poured."]);

@@ -1,0 +1,3 @@
+//! Continuity: sessions that pick up where the last one stopped (spec: continuity).
+
+pub mod handoff;
