@@ -27,6 +27,7 @@ mod tool_server;
 pub use accepted::{AcceptedTools, SavedTools, ToolChange};
 pub use address::ServerAddress;
 pub use answer::ToolAnswer;
+pub use connection::READY as START_TIMEOUT;
 pub use elicitation::{Elicit, Elicitation, ElicitationKind, ElicitationReply};
 pub use line_transport::serve;
 pub use oauth::{LoginRequest, SavedLogin, login};
