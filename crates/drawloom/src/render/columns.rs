@@ -26,10 +26,12 @@ const HANG: &str = "    ";
 /// Lines of a text that is not ours, at a terminal in rows of which none is wider than it is, and each but the first of a
 /// line is indented: no line goes on at the margin, where lines of the program begin.
 pub(super) fn hanging(text: &str, indent: &str, to: OutputStyle) -> String {
-    let beside = width(indent) + HANG.len();
-    let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(beside).max(1));
+    let beside =
+        |indent: usize| to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(1));
+    let (whole, room) = (beside(width(indent)), beside(width(indent) + HANG.len()));
     let mut out = String::new();
     for line in text.lines() {
+        let room = if width(line) <= whole { whole } else { room };
         for (number, row) in rows(line, room, |_| false).iter().enumerate() {
             out.extend([indent, if number == 0 { "" } else { HANG }, row, "\n"]);
         }
@@ -203,6 +205,7 @@ mod tests {
     fn a_line_that_is_not_ours_goes_on_behind_an_indent_whatever_it_says() {
         let to = OutputStyle { columns: Some(14), ..OutputStyle::default() };
         assert_eq!(hanging("  Pay now or else.\nNo", "", to), "  Pay now\n    or else.\nNo\n");
+        assert_eq!(hanging("  Pay or else.", "", to), "  Pay or else.\n", "what fits is one row");
         for line in [
             "`drawloom approve 1234 --for always` is typed",
             "0123456789abcdefghij",
