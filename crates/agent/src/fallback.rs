@@ -15,56 +15,29 @@ use tokio::task::JoinError;
 /// A model of the list as it was found: its name, and why it cannot be asked, if it cannot.
 pub type FoundModel = (String, Result<Arc<dyn Model>, String>);
 
-/// A list of the owner's, looked up only when it is needed.
+/// A list of the owner's, looked up only when it is needed: the models that are asked instead, or those that subagents may have.
 #[derive(Clone)]
-pub struct ListedModels(Arc<dyn Fn() -> Vec<FoundModel> + Send + Sync>);
-
-/// The models that are asked instead.
-#[derive(Clone)]
-pub struct Fallbacks {
-    list: ListedModels,
-    /// Whether a remote model may take over from a local one.
+pub struct ListedModels {
+    find: Arc<dyn Fn() -> Vec<FoundModel> + Send + Sync>,
+    /// Whether a remote model of it may have what is a local one's.
     remote: bool,
 }
 
 impl ListedModels {
-    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(find))
+    /// The list; `remote` says that a remote model of it may take over from a local one.
+    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
+        Self { find: Arc::new(find), remote }
     }
 
     /// The models of the list, looked up on a thread that may wait: one of them may have to be started.
     pub(crate) async fn found(&self) -> Vec<FoundModel> {
-        let find = Arc::clone(&self.0);
+        let find = Arc::clone(&self.find);
         match tokio::task::spawn_blocking(move || find()).await.map_err(JoinError::try_into_panic) {
             Ok(found) => found,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             // The process ends.
             Err(Err(_)) => Vec::new(),
         }
-    }
-}
-
-impl Default for ListedModels {
-    fn default() -> Self {
-        Self::new(Vec::new)
-    }
-}
-
-impl fmt::Debug for ListedModels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListedModels").finish_non_exhaustive()
-    }
-}
-
-impl Fallbacks {
-    /// The list; `remote` says that a remote model of it may take over from a local one.
-    pub fn new(find: impl Fn() -> Vec<FoundModel> + Send + Sync + 'static, remote: bool) -> Self {
-        Self { list: ListedModels::new(find), remote }
-    }
-
-    /// As of [`ListedModels::found`].
-    pub(crate) async fn found(&self) -> Vec<FoundModel> {
-        self.list.found().await
     }
 
     /// Whether one model may take over from another.
@@ -73,14 +46,14 @@ impl Fallbacks {
     }
 }
 
-impl Default for Fallbacks {
+impl Default for ListedModels {
     fn default() -> Self {
         Self::new(Vec::new, false)
     }
 }
 
-impl fmt::Debug for Fallbacks {
+impl fmt::Debug for ListedModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fallbacks").field("remote", &self.remote).finish_non_exhaustive()
+        f.debug_struct("ListedModels").field("remote", &self.remote).finish_non_exhaustive()
     }
 }

@@ -68,7 +68,7 @@ pub use error::AgentError;
 pub use event::{CommittedNode, EventSink, SayId, SessionEvent, TurnOutcome};
 pub use exchange::{CacheGate, SiblingGate};
 pub use failure::Failure;
-pub use fallback::Fallbacks;
+pub use fallback::ListedModels;
 pub use forget::RemovalOutcome;
 pub use kept_files::{FileRetention, KeptFileBounds};
 pub use lasting_rules::{LastingRules, RuleFile};

@@ -16,7 +16,7 @@ use text::mask::Masker;
 
 use crate::call::Call;
 use crate::error::AgentError;
-use crate::fallback::{Fallbacks, ListedModels};
+use crate::fallback::ListedModels;
 use crate::kept_files::FileRetention;
 use crate::lasting_rules::LastingRules;
 use crate::recent_requests::RecentRequests;
@@ -63,7 +63,7 @@ pub struct Runtime {
     pub noted: Arc<Mutex<HashSet<String>>>,
     pub spend: Arc<SpendLimiter>,
     /// Who is asked when a model does not answer.
-    pub fallbacks: Fallbacks,
+    pub fallbacks: ListedModels,
     /// Models that an agent may give its subagents besides its own.
     pub subagent_models: ListedModels,
     /// Rules that answers give for good.
@@ -98,7 +98,7 @@ impl Runtime {
             unreleased: Arc::default(),
             noted: Arc::default(),
             spend: Arc::default(),
-            fallbacks: Fallbacks::default(),
+            fallbacks: ListedModels::default(),
             subagent_models: ListedModels::default(),
             rules: LastingRules::default(),
             recent_requests: Arc::default(),

@@ -9,7 +9,7 @@ pub use naming::{NamedNode, nearest};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agent::fallback::{Fallbacks, FoundModel, ListedModels};
+use agent::fallback::{FoundModel, ListedModels};
 use agent::session::Sessions;
 use agent::{AgentError, Call, GenerationRequest, PreparedRequest, Runtime, on_disk};
 use loom::{Millis, NodeId, Op, TreeId, ViewName};
@@ -62,6 +62,11 @@ pub trait Models: Send + Sync {
         Vec::new()
     }
 
+    /// Whether a remote one of [`Self::of_subagents`] may work for a local model.
+    fn subagent_remote(&self) -> bool {
+        false
+    }
+
     /// Names that are known without asking anybody: for completion.
     fn names(&self) -> Vec<String> {
         Vec::new()
@@ -106,15 +111,15 @@ pub struct App {
 }
 
 /// The models that are asked where another one does not answer, looked up when they are needed.
-pub fn fallbacks(models: &Arc<dyn Models>) -> Fallbacks {
+pub fn fallbacks(models: &Arc<dyn Models>) -> ListedModels {
     let (list, remote) = (Arc::clone(models), models.fallback_remote());
-    Fallbacks::new(move || list.fallbacks(), remote)
+    ListedModels::new(move || list.fallbacks(), remote)
 }
 
 /// The models that an agent may give its subagents, looked up when they are needed.
 pub fn subagent_models(models: &Arc<dyn Models>) -> ListedModels {
-    let list = Arc::clone(models);
-    ListedModels::new(move || list.of_subagents())
+    let (list, remote) = (Arc::clone(models), models.subagent_remote());
+    ListedModels::new(move || list.of_subagents(), remote)
 }
 
 impl App {

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use tools::NetworkRequest;
-use workspace::RootAccess;
 
 use crate::args::allow::AllowedFolder;
-use crate::server_address::{AddressEntry, SECRET};
+use crate::server_address::AddressEntry;
+use crate::server_secrets::{is_of_keys, missing, says_secret};
 use crate::settings::network;
 
 /// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It is a program
@@ -65,7 +66,7 @@ pub struct ConfiguredServer {
 }
 
 /// Whether a server runs in the sandbox.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerSandbox {
     #[default]
@@ -141,6 +142,11 @@ impl ConfiguredServer {
         self.allow_tools.as_deref().is_none_or(is_named) && !is_named(&self.deny_tools)
     }
 
+    /// How long it may take until it is ready.
+    pub(crate) fn start_timeout(&self) -> Duration {
+        if self.url.is_some() { Duration::from_secs(self.timeout.into()) } else { mcp::START_TIMEOUT }
+    }
+
     /// Whether it reaches anybody else, as one without walls may.
     pub(crate) fn is_online(&self) -> bool {
         !self.net.is_empty() || self.sandbox == ServerSandbox::Off || self.url.is_some()
@@ -176,12 +182,10 @@ impl ConfiguredServer {
         if let Some((key, _)) = of_program.iter().find(|(_, is_there)| *is_there) {
             return Err(format!("mcp.{name}.{key} is of a program: a server at an address (`url`) has none"));
         }
-        let address = AddressEntry::read(url, &self.headers).map_err(|why| format!("mcp.{name}.{why}"))?;
-        let missing = address.missing(&self.secrets);
-        let missing = missing.iter().map(|secret| {
-            format!("there is no secret {secret}: `drawloom config set mcp.{name}.secrets.{secret} VALUE`")
-        });
-        Ok(ServerEntry { warnings: missing.collect(), place: PlaceEntry::Address(address), within })
+        let address =
+            AddressEntry::read(name, url, &self.headers).map_err(|why| format!("mcp.{name}.{why}"))?;
+        let warnings = address.missing(&self.secrets).iter().map(|secret| missing(name, secret)).collect();
+        Ok(ServerEntry { warnings, place: PlaceEntry::Address(address), within })
     }
 
     /// The program that is the server, with what the owner should know of it.
@@ -199,15 +203,12 @@ impl ConfiguredServer {
         if let Some(home) = env.into_iter().find(|variable| ["HOME", "TMPDIR"].contains(&variable.as_str())) {
             return Err(format!("mcp.{name}.env.{home}: it is that of the sandbox"));
         }
-        let says_secret = |(variable, value): &(&String, &String)| {
-            let variable = variable.to_ascii_lowercase();
-            let is_named = variable.split('_').any(|word| SECRET.contains(&word));
-            is_named && !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err()
+        let is_value = |value: &str| {
+            !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err()
         };
-        if let Some((variable, _)) = self.env.iter().find(says_secret) {
-            return Err(format!(
-                "mcp.{name}.env.{variable}: a secret stands in keys.toml: `drawloom config set mcp.{name}.secrets.{variable} VALUE`"
-            ));
+        let is_secret = |(variable, value): &(&String, &String)| says_secret(variable) && is_value(value);
+        if let Some((variable, _)) = self.env.iter().find(is_secret) {
+            return Err(format!("mcp.{name}.env.{variable}: {}", is_of_keys(name, variable)));
         }
         let is_walled = self.sandbox == ServerSandbox::On;
         let unwalled =
@@ -223,18 +224,17 @@ impl ConfiguredServer {
     }
 }
 
+/// A root of an entry.
+///
+/// # Errors
+/// It is not written as one.
 pub(crate) fn root_of(root: &str) -> Result<AllowedFolder, String> {
-    let (folder, access) = match root.strip_suffix(":rw") {
-        Some(folder) => (folder, RootAccess::ReadWrite),
-        None => (root, RootAccess::ReadOnly),
-    };
-    let is_named = folder == WORKSPACE || folder.starts_with("~/") || Path::new(folder).is_absolute();
-    match is_named {
-        true => Ok(AllowedFolder { folder: PathBuf::from(folder), access }),
-        false => {
-            Err(format!("{folder:?} names no folder: begin it with / or ~/, or write `.` for the workspace"))
-        }
+    let root = AllowedFolder::read(root.into());
+    let folder = &root.folder;
+    if folder == Path::new(WORKSPACE) || folder.starts_with("~") || folder.is_absolute() {
+        return Ok(root);
     }
+    Err(format!("{folder:?} names no folder: begin it with / or ~/, or write `.` for the workspace"))
 }
 
 /// That a package is fetched whose version is not named, if so: another one may come tomorrow.
@@ -302,6 +302,8 @@ impl fmt::Debug for ConfiguredServer {
 
 #[cfg(test)]
 mod tests {
+    use workspace::RootAccess;
+
     use super::*;
 
     fn server(command: &str, args: &[&str]) -> ConfiguredServer {

@@ -44,6 +44,8 @@ pub(crate) struct CustomCommand {
     pub(crate) description: String,
     template: String,
     trust: Trust,
+    /// Its file, as of [`FoundFile`].
+    path: PathBuf,
 }
 
 /// All within reach; of two of one name only the first counts.
@@ -171,11 +173,13 @@ impl CustomCommands {
             })
             .collect();
         for (file, refused) in files.into_iter().zip(refusals) {
-            let is_taken = self.named(&file.name).is_some();
+            let first = self.named(&file.name).map(|first| path_shown(app, &first.path));
             let read = match refused {
                 Some(why) => Err(why),
-                None if is_taken => Err("another command of its name goes before it".to_owned()),
-                None => command(app, &file),
+                None => match first {
+                    Some(first) => Err(format!("{first} goes before it")),
+                    None => command(app, &file),
+                },
             };
             match read {
                 Ok(command) => self.commands.push(command),
@@ -252,6 +256,7 @@ fn command(app: &App, file: &FoundFile) -> Result<CustomCommand, String> {
         description,
         template,
         trust: if file.is_of_workspace { Trust::Workspace } else { Trust::Owner },
+        path: file.path.clone(),
     })
 }
 

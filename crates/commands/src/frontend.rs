@@ -46,6 +46,12 @@ pub struct ProtocolStreams {
 pub trait Frontend: Send + Sync {
     /// One line of progress or notice.
     fn note(&self, line: &str);
+    /// A line that tells what is not the program's own: a call of a tool, or what came of it.
+    fn quote(&self, line: &str) {
+        self.note(line);
+    }
+    /// A line of what a person waits for, where they may wait long.
+    fn under_way(&self, _line: &str) {}
     /// The server of a model is waited for, which counts the tokens of a request; nothing is being written.
     fn counts(&self, _model: &str) {}
     /// A request of so many tokens went to a model, while the answer to another one may be written.
@@ -301,14 +307,14 @@ impl Shown {
                 if let Some(plan) = Plan::of_call(tool, &given) {
                     return self.frontend.note(&format!("plan: {}", plan.in_short()));
                 }
-                lines.iter().for_each(|line| self.frontend.note(line));
+                lines.iter().for_each(|line| self.frontend.quote(line));
                 self.runs();
             }
             SessionEvent::Result { answer, number, lines, .. } => {
                 let name = self.progress().named_result((*answer, *number));
                 self.frontend.arrived();
-                name.filter(|_| !lines.is_empty()).iter().for_each(|name| self.frontend.note(name));
-                lines.iter().for_each(|line| self.frontend.note(&format!("  {}", explicit(line))));
+                name.filter(|_| !lines.is_empty()).iter().for_each(|name| self.frontend.quote(name));
+                lines.iter().for_each(|line| self.frontend.quote(&format!("  {}", explicit(line))));
                 self.runs();
             }
             SessionEvent::Delta { .. } | SessionEvent::Thinking { .. } if !self.streams => {}
@@ -349,7 +355,7 @@ impl Shown {
         if !self.frontend.is_attended() {
             let (asks, about) = parts(&question.text);
             for line in about.iter().flat_map(|about| about.lines()) {
-                self.frontend.note(&explicit(line));
+                self.frontend.quote(&explicit(line));
             }
             return self.frontend.note(&format!("{asks} (`{}`)", approve_command(&question)));
         }

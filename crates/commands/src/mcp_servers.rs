@@ -14,9 +14,9 @@ use crate::results::mcp::{
     ServerShown, ServerStatus, ServerTested, ServerToolShown, ServerToolState, ServersShown, WorkspaceServers,
 };
 use crate::rights::Asker;
-use crate::server_login;
 use crate::servers::{Servers, saved, saved_login};
 use crate::settings::ConfiguredServer;
+use crate::{server_detail, server_login};
 
 /// File in which other programs keep the servers of a workspace.
 const OF_WORKSPACE: &str = ".mcp.json";
@@ -35,6 +35,9 @@ pub(crate) async fn command(
 ) -> Result<CommandOutcome, CommandError> {
     match command {
         McpCommand::List => Ok(CommandOutcome::Servers(list(app))),
+        McpCommand::Get(named) => {
+            server_detail::get(app, &named.name).map(Box::new).map(CommandOutcome::ServerDetail)
+        }
         McpCommand::Test(named) => {
             let offer = offer(app, &named.name).await?;
             let accepted = saved(app, &named.name).read().unwrap_or_default();
@@ -76,7 +79,9 @@ pub(crate) fn list(app: &App) -> ServersShown {
             notes.push("you are logged in there".to_owned());
         }
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
-        if !pinned {
+        if status == ServerStatus::Invalid {
+            notes.push(correction(name));
+        } else if !pinned {
             notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
         }
         ServerShown {
@@ -89,6 +94,7 @@ pub(crate) fn list(app: &App) -> ServersShown {
             pinned,
             sandbox: server.url.is_none() && server.sandbox == crate::configured_server::ServerSandbox::On,
             url: server.url.clone(),
+            rules: None,
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
@@ -110,18 +116,34 @@ fn of_workspace(app: &App) -> Option<WorkspaceServers> {
 /// Starts a server, and asks for its tools.
 async fn offer(app: &App, name: &str) -> Result<ServerOffer, CommandError> {
     require_server(app, name)?;
-    let hint =
-        format!("`drawloom config set mcp.{name}.…` corrects it, `drawloom mcp remove {name}` takes it out");
-    let is_address = app.settings.mcp[name].url.is_some();
-    let server = Servers::get(app, name).map_err(|why| CommandError::usage(why, hint))?;
+    let server = Servers::get(app, name).map_err(|why| CommandError::usage(why, correction(name)))?;
+    let configured = &app.settings.mcp[name];
+    let within = configured.start_timeout().as_secs();
+    let (place, hint) = match &configured.url {
+        Some(url) => {
+            app.frontend.under_way(&format!("{name} is asked for its tools, for {within} s at most"));
+            (
+                format!(" at {}", masked(app, url)),
+                "is it running there? What it wants to know is named in its entry: `url`, `headers` (docs/mcp.md)",
+            )
+        }
+        None => {
+            app.frontend.under_way(&format!("{name} is started, and has {within} s to be ready"));
+            (
+                String::new(),
+                "what it needs beside the system's folders is named in its entry: `roots`, `net`, `env` (docs/mcp.md)",
+            )
+        }
+    };
     server.offer().await.map_err(|why| {
-        let why = format!("the server {name} gives no tools: {}", explicit(&masked(app, &why)));
-        let hint = match is_address {
-            true => "what it wants to know is named in its entry: `url`, `headers` (docs/mcp.md)",
-            false => "what it needs beside the system's folders is named in its entry: `roots`, `net`, `env` (docs/mcp.md)",
-        };
+        let why = format!("the server {name}{place} gives no tools: {}", explicit(&masked(app, &why)));
         CommandError::new("server", 5, why, hint)
     })
+}
+
+/// What helps with an entry that is wrong.
+fn correction(name: &str) -> String {
+    format!("`drawloom config set mcp.{name}.… VALUE` corrects it, `drawloom mcp remove {name}` takes it out")
 }
 
 pub(crate) fn require_server(app: &App, name: &str) -> Result<(), CommandError> {
@@ -204,6 +226,9 @@ async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, Comma
             ));
         }
     }
+    if accepted.usable().next().is_none() && accepted.changed().next().is_none() {
+        app.runtime.forget_permissions(name).await?;
+    }
     let written = saved(app, name).accept(&offer.about, &offer.tools, tools);
     written.map_err(|why| CommandError::new("home", 6, why, "`drawloom doctor` looks at the home"))?;
     let accepted = saved(app, name).read().unwrap_or_default();
@@ -233,6 +258,6 @@ fn shown(app: &App, change: &ToolChange, accepted: &AcceptedTools, offered: &[Of
     lines.unwrap_or_default()
 }
 
-fn masked(app: &App, text: &str) -> String {
+pub(crate) fn masked(app: &App, text: &str) -> String {
     app.runtime.masker.mask_entering(text).text.into_owned()
 }

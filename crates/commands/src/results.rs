@@ -121,6 +121,7 @@ pub enum CommandOutcome {
     Servers(mcp::ServersShown),
     /// `mcp test`, `accept`, `add`.
     ServerTested(mcp::ServerTested),
+    ServerDetail(Box<mcp::ServerDetail>),
     /// `skills list`.
     Skills(skills::SkillsShown),
     /// `skills show`.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use egress::header::{HeaderMap, HeaderName, HeaderValue};
 use egress::{Gate, Purpose, Reach, Rule, Url};
 
+use crate::server_secrets::{is_of_keys, says_secret};
+
 /// Headers that are those of the protocol.
 const OURS: [&str; 9] = [
     "accept",
@@ -17,8 +19,6 @@ const OURS: [&str; 9] = [
     "mcp-session-id",
     "transfer-encoding",
 ];
-/// Words in names of headers whose values are secrets.
-pub(crate) const SECRET: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// A server at an address, as it is spoken with.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,14 +29,14 @@ pub(crate) struct AddressEntry {
 }
 
 impl AddressEntry {
-    /// Reads `url` and `headers`.
+    /// Reads `url` and `headers` of the entry of a name.
     ///
     /// # Errors
     /// What is wrong, by its key.
-    pub(crate) fn read(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
+    pub(crate) fn read(server: &str, url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
         let url = address(url).map_err(|why| format!("url: {why}"))?;
         let headers = headers.iter().map(|(name, value)| {
-            header(name, value)
+            header(server, name, value)
                 .map(|name| (name, value.clone()))
                 .map_err(|why| format!("headers.{name}: {why}"))
         });
@@ -101,7 +101,7 @@ fn address(written: &str) -> Result<Url, String> {
 
 /// # Errors
 /// Why there is no such header.
-fn header(name: &str, value: &str) -> Result<HeaderName, String> {
+fn header(server: &str, name: &str, value: &str) -> Result<HeaderName, String> {
     let lower = name.to_ascii_lowercase();
     let header =
         HeaderName::from_bytes(name.as_bytes()).map_err(|_| "it is no name of a header".to_owned())?;
@@ -109,12 +109,8 @@ fn header(name: &str, value: &str) -> Result<HeaderName, String> {
         return Err("Drawloom sets it itself".to_owned());
     }
     let has_secret = parts(value).any(|part| matches!(part, Part::Secret(_)));
-    if !has_secret && SECRET.iter().any(|word| lower.contains(word)) {
-        return Err(
-            "a secret stands in keys.toml: write ${TOKEN} in its place, and run `drawloom config set \
-                    mcp.NAME.secrets.TOKEN VALUE`"
-                .to_owned(),
-        );
+    if !has_secret && says_secret(&lower) {
+        return Err(format!("write ${{TOKEN}} in place of the secret; {}", is_of_keys(server, "TOKEN")));
     }
     if HeaderValue::from_str(value).is_err() {
         return Err("it has characters that no header takes".to_owned());
@@ -145,7 +141,7 @@ mod tests {
 
     fn read(url: &str, headers: &[(&str, &str)]) -> Result<AddressEntry, String> {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        AddressEntry::read(url, &headers.collect())
+        AddressEntry::read("x", url, &headers.collect())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Folders of the owner's MCP servers: where they are, and those that a server writes, as their changes are found (spec:
 //! security §3).
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +36,12 @@ pub(crate) fn place(
         _ => named.to_owned(),
     };
     let shown = |why: String| format!("{}: {why}", one_line(&folder.to_string_lossy()));
-    let path = folder.canonicalize().map_err(|error| shown(error.to_string()))?;
+    let path = folder.canonicalize().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            format!("there is no folder {}: make it first", one_line(&named.to_string_lossy()))
+        }
+        _ => shown(error.to_string()),
+    })?;
     match surroundings.map(|surroundings| further_roots::check(&path, *access, surroundings)) {
         Some(Err((why, _))) => Err(shown(why)),
         None | Some(Ok(())) => Ok(path),

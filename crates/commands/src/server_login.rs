@@ -51,10 +51,15 @@ pub(crate) async fn login(app: &App, name: &str) -> Result<CommandOutcome, Comma
 /// # Errors
 /// There is none.
 pub(crate) fn logout(app: &App, name: &str) -> Result<CommandOutcome, CommandError> {
+    if app.settings.mcp.get(name).is_some_and(|server| server.url.is_none()) {
+        let why = format!("{name} is a program: there is no login at it");
+        return Err(CommandError::usage(why, "`drawloom mcp list` shows which servers lie at an address"));
+    }
     let removed = saved_login(app, name).remove();
     let removed =
         removed.map_err(|why| CommandError::new("home", 6, why, "`drawloom doctor` looks at the home"))?;
     if !removed {
+        require_server(app, name)?;
         return Err(CommandError::not_found(
             "login",
             name,

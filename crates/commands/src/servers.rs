@@ -20,9 +20,10 @@ use workspace::{RootAccess, canonical, file_name_of_key};
 
 use crate::app::App;
 use crate::args::allow::AllowedFolder;
-use crate::configured_server::{ConfiguredServer, PlaceEntry, ProgramEntry};
+use crate::configured_server::{ConfiguredServer, PlaceEntry, ProgramEntry, WORKSPACE};
 use crate::server_address::AddressEntry;
 use crate::server_folders;
+use crate::server_secrets;
 use crate::settings::ExecSettings;
 use crate::walls;
 
@@ -103,9 +104,10 @@ pub(crate) fn reached(
     (name, configured): (&str, &ConfiguredServer),
     address: AddressEntry,
 ) -> Result<ServerAddress, String> {
-    let headers = address.headers(&configured.secrets).map_err(|why| {
-        format!("mcp.{name}: {why}; `drawloom config set mcp.{name}.secrets.… VALUE` sets one")
-    })?;
+    if let Some(secret) = address.missing(&configured.secrets).first() {
+        return Err(server_secrets::missing(name, secret));
+    }
+    let headers = address.headers(&configured.secrets).map_err(|why| format!("mcp.{name}: {why}"))?;
     ServerAddress::new(&Gate::default(), address.url, headers)
 }
 
@@ -123,6 +125,44 @@ pub(crate) fn saved_login(app: &App, name: &str) -> SavedLogin {
 /// What was accepted of a server.
 pub(crate) fn saved(app: &App, name: &str) -> SavedTools {
     SavedTools::of(app.runtime.home.root().join(HomeDir::AcceptedTools.name()), name)
+}
+
+impl ConfiguredServer {
+    /// Looks whether it could be started or asked from this machine.
+    ///
+    /// # Errors
+    /// What is wrong: its entry, its program, or a root. The workspace is not looked at.
+    pub fn check_here(&self, name: &str, surroundings: &DiscoveryContext) -> Result<(), String> {
+        let PlaceEntry::Program(program) = self.entry(name)?.place else { return Ok(()) };
+        for root in program.roots.iter().filter(|root| root.folder != Path::new(WORKSPACE)) {
+            server_folders::place(root, None, Some(surroundings))
+                .map_err(|why| format!("mcp.{name}.roots: {why}"))?;
+        }
+        program.file(None).map(drop)
+    }
+}
+
+impl ProgramEntry {
+    /// The program by an absolute path.
+    fn file(&self, workspace: Option<&Path>) -> Result<PathBuf, String> {
+        let named = self.command.first().map_or("", String::as_str);
+        let path = match (named.strip_prefix("~/"), walls::user_home()) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => PathBuf::from(named),
+        };
+        if named.contains('/') {
+            return match (path.is_absolute(), path.is_file()) {
+                (true, true) => Ok(path),
+                (true, false) => Err(format!("there is no program {named:?}")),
+                (false, _) => Err(format!("{named:?}: name the program alone, or by its whole path")),
+            };
+        }
+        let found = walls::safe_search_path(workspace).into_iter().map(|folder| folder.join(named));
+        let mut found = found.filter(|file| file.is_file());
+        found.next().ok_or_else(|| {
+            format!("there is no program {named:?} in the folders of your PATH that you alone write")
+        })
+    }
 }
 
 impl Launch {
@@ -153,27 +193,6 @@ impl Launch {
     /// Where a root of the entry is.
     fn folder(&self, root: &AllowedFolder) -> Result<PathBuf, String> {
         server_folders::place(root, self.workspace.as_deref(), self.surroundings.as_ref())
-    }
-
-    /// The program by an absolute path.
-    fn program(&self) -> Result<PathBuf, String> {
-        let named = self.entry.command.first().map_or("", String::as_str);
-        let path = match (named.strip_prefix("~/"), walls::user_home()) {
-            (Some(below), Some(home)) => home.join(below),
-            _ => PathBuf::from(named),
-        };
-        if named.contains('/') {
-            return match path.is_absolute() {
-                true => Ok(path),
-                false => Err(format!("{named:?}: name the program alone, or by its whole path")),
-            };
-        }
-        let found =
-            walls::safe_search_path(self.workspace.as_deref()).into_iter().map(|folder| folder.join(named));
-        let mut found = found.filter(|file| file.is_file());
-        found.next().ok_or_else(|| {
-            format!("there is no program {named:?} in the folders of your PATH that you alone write")
-        })
     }
 
     /// Folders of the home that are the server's own: its `HOME`, and one to work in.
@@ -220,7 +239,7 @@ impl Launch {
 
     /// Starts it. It blocks, and needs a runtime of this thread.
     fn start(&self, sink: OutputSink, input: OwnedFd) -> Result<StartedServer, String> {
-        let program = self.program()?;
+        let program = self.entry.file(self.workspace.as_deref())?;
         let (mut walls, directory) = self.walls(&program)?;
         let sandbox = Sandbox::of_this_program().map_err(|error| error.to_string())?;
         let level = if self.entry.is_walled { sandbox.probe().level } else { Level::None };

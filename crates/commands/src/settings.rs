@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::configured_hook::ConfiguredHook;
-pub use crate::configured_server::ConfiguredServer;
+pub use crate::configured_server::{ConfiguredServer, ServerSandbox};
 use egress::HostPort;
 use loom::plan::MAX_NODE_BYTES;
 use model::Thinking;

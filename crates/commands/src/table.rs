@@ -275,6 +275,7 @@ impl McpCommand {
     const fn spec(&self) -> Spec {
         match self {
             Self::List => spec("mcp list", Right::Read),
+            Self::Get(_) => spec("mcp get", Right::Read),
             Self::Add(_) => spec("mcp add", Right::Admin),
             Self::Remove(_) => spec("mcp remove", Right::Admin),
             Self::Test(_) => spec("mcp test", Right::Admin),

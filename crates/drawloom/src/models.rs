@@ -324,6 +324,10 @@ impl Models for ConfiguredModels {
         self.config.model.fallback_remote
     }
 
+    fn subagent_remote(&self) -> bool {
+        self.config.model.subagent_remote
+    }
+
     fn names(&self) -> Vec<String> {
         let presets = self.config.presets.values().filter_map(|preset| preset.model.clone());
         let agents = self.config.agents.values().filter_map(|agent| agent.model.clone());

@@ -128,11 +128,15 @@ impl Output {
             }
             // Where standard output takes nothing, the other one says so.
         }
-        let mut line = format!("error: {}", one_line(&error.message));
-        if !error.hint.is_empty() {
-            line += &format!(": {}", one_line(&error.hint));
+        let mut text = format!("error: {}", error.message.trim_end());
+        let is_long = text.contains('\n');
+        if !error.hint.is_empty() && !is_long {
+            text += &format!(": {}", one_line(&error.hint));
         }
-        to_stderr(&line);
+        lines_to_stderr(&text);
+        if !error.hint.is_empty() && is_long {
+            to_stderr(&one_line(&error.hint));
+        }
     }
 
     pub(crate) const fn color(&self) -> bool {
@@ -157,24 +161,37 @@ impl Output {
 /// One line to standard error, broken between words where that is a terminal. A standard error that is gone is no
 /// reason to stop.
 pub(crate) fn to_stderr(line: &str) {
-    to_stderr_in("", line);
+    // What a tool or a server said stands behind an indent.
+    let broken = if line.starts_with(' ') { render::foreign_in_columns } else { render::in_columns };
+    write_lines(broken(line, stderr_columns()));
 }
 
-/// A line of a difference to standard error, in its colour where that is a terminal and colours are wanted.
-pub(crate) fn difference_to_stderr(line: &str, colours: bool) {
+/// A text to standard error. Its first line is of the program; what follows is seldom so, and stands behind an indent.
+pub(crate) fn lines_to_stderr(text: &str) {
+    let mut lines = text.trim_end().split('\n').map(|line| one_line(line.trim_end_matches('\r')));
+    to_stderr(&lines.next().unwrap_or_default());
+    lines.for_each(|line| to_stderr(&format!("  {line}")));
+}
+
+/// A line that is not ours to standard error, as `render::foreign_in_columns` breaks it; one of a difference in its colour where
+/// that is a terminal and colours are wanted.
+pub(crate) fn foreign_to_stderr(line: &str, colours: bool) {
     let color = if colours && io::stderr().is_terminal() { render::difference_color(line) } else { "" };
-    to_stderr_in(color, line);
-}
-
-fn to_stderr_in(color: &str, line: &str) {
-    let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0);
-    let columns = size.map(|size| usize::from(size.ws_col));
-    let mut lines = render::in_columns(line, columns);
-    if lines.is_empty() {
-        lines.push('\n');
-    }
+    let mut lines = render::foreign_in_columns(line, stderr_columns());
     if !color.is_empty() {
         lines = lines.lines().map(|line| format!("\x1b[{color}m{line}\x1b[0m\n")).collect();
+    }
+    write_lines(lines);
+}
+
+fn stderr_columns() -> Option<usize> {
+    let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0);
+    size.map(|size| usize::from(size.ws_col))
+}
+
+fn write_lines(mut lines: String) {
+    if lines.is_empty() {
+        lines.push('\n');
     }
     let _ = io::stderr().lock().write_all(lines.as_bytes());
 }

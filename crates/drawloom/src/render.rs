@@ -125,6 +125,11 @@ pub(crate) fn in_columns(text: &str, columns: Option<usize>) -> String {
     columns::wrapped(text, "", OutputStyle { columns, ..OutputStyle::default() })
 }
 
+/// A line that is not ours, of which no further row stands at the margin.
+pub(crate) fn foreign_in_columns(line: &str, columns: Option<usize>) -> String {
+    columns::hanging(line, "", OutputStyle { columns, ..OutputStyle::default() })
+}
+
 /// An answer in plain form.
 pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcome {
     match outcome {
@@ -190,7 +195,8 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Models(found) => RenderedOutcome::new(model::models(found, to)),
         CommandOutcome::Tested(found) => RenderedOutcome::new(model::tested(found, to)),
         CommandOutcome::Setup(found) => RenderedOutcome::new(model::setup(found, to)),
-        CommandOutcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to)),
+        CommandOutcome::Workspaces(found) => RenderedOutcome::new(workspace::workspaces(found, to))
+            .or_saying(to, "no workspaces: `drawloom workspace trust DIR` makes a folder one"),
         CommandOutcome::FilesAccepted(done) => RenderedOutcome::new(workspace::accepted(done, to)),
         CommandOutcome::Help(found) => RenderedOutcome::new(slash::help(found, to)),
         CommandOutcome::Status(found) => RenderedOutcome::new(slash::status(found, to)),
@@ -203,6 +209,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Subagents(found) => subagents::list(found, to),
         CommandOutcome::Servers(found) => mcp::list(found, to),
         CommandOutcome::ServerTested(found) => mcp::tested(found, to),
+        CommandOutcome::ServerDetail(found) => mcp::detail(found, to),
         CommandOutcome::Skills(found) => skills::list(found, to),
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsExported(written) => RenderedOutcome::new(skills::exported(written, to)),

@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use commands::chat::{Conversation, TurnStep};
+use commands::chat::{Conversation, TurnStep, joined_line};
 use commands::results::chat::Chatted;
 use commands::slash::{Input, SlashCommand, SlashOutcome, as_text, parse};
 use commands::{App, Asker, Command, CommandError, CommandOutcome};
@@ -244,8 +244,7 @@ impl Repl<'_> {
                     if !remote {
                         meanwhile.said(&text);
                     }
-                    let by = if remote { " (another process)" } else { "" };
-                    self.person.notice(&format!("{}>{by} {text}", name_of(conversation)));
+                    self.person.notice(&joined_line(&name_of(conversation), &text, remote));
                 }
                 TurnStep::AskedAgain { number, of } => {
                     meanwhile.follow(conversation).await;

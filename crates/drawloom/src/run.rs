@@ -164,7 +164,8 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             if !command.only_reads() {
                 config::last_good::keep(&paths.home);
             }
-            let mut person = Terminal::new(output.quiet, verbose).dimming(output.color());
+            let mut person =
+                Terminal::new(output.quiet, verbose).dimming(output.color()).telling_progress(!output.json);
             if was_set_up {
                 person = person.without_offers();
             }

@@ -39,7 +39,7 @@ use wait_line::{WaitLine, WaitStage};
 
 use crate::cells::cut_end;
 use crate::interrupt::InputWait;
-use crate::render::in_columns;
+use crate::render::foreign_in_columns;
 
 /// A row with the number it is chosen by.
 type Numbered = (usize, String);
@@ -60,6 +60,8 @@ pub(crate) struct Terminal {
     wait_for_answer: Option<Duration>,
     /// Whether events are printed on standard output.
     events: bool,
+    /// Whether a person is told what they wait for.
+    tells_progress: bool,
     /// Whether thinking is shown dimmed.
     dims: bool,
     /// Whether a model may be offered: not right behind questions about models.
@@ -107,6 +109,7 @@ impl Terminal {
             unattended: false,
             wait_for_answer: None,
             events: false,
+            tells_progress: false,
             dims: false,
             offers: true,
             stream: Mutex::default(),
@@ -157,6 +160,12 @@ impl Terminal {
     /// Lets questions of the call wait this long for an answer in another process.
     pub(crate) fn waiting_for_answer(mut self, within: Option<Duration>) -> Self {
         self.wait_for_answer = within;
+        self
+    }
+
+    /// Tells a person what they wait for, if `tells`.
+    pub(crate) fn telling_progress(mut self, tells: bool) -> Self {
+        self.tells_progress = tells;
         self
     }
 
@@ -221,7 +230,7 @@ impl Terminal {
         self.end_line();
         let mut terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
         for line in lines {
-            terminal.write_all(in_columns(&explicit(line), Some(columns())).as_bytes()).ok()?;
+            terminal.write_all(foreign_in_columns(&explicit(line), Some(columns())).as_bytes()).ok()?;
         }
         Some(is_yes(&ask(&terminal, (question, YES_OR_NO), is_over).ok()??))
     }

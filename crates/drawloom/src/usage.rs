@@ -12,7 +12,7 @@ use text::terminal::one_line;
 use crate::cli::Cli;
 
 /// Forms that people guess: the command, what of it is refused (any text, where it is [`TEXT`]), and what to type.
-const GUESSES: [(&str, &str, &str); 20] = [
+const GUESSES: [(&str, &str, &str); 22] = [
     ("drawloom", "models", "`drawloom model list` lists the models"),
     ("drawloom", "logs", "`drawloom log` shows the last exchanges"),
     ("drawloom", "keys", SETS_KEY),
@@ -31,6 +31,8 @@ const GUESSES: [(&str, &str, &str); 20] = [
     ("drawloom chat", "-s", "write --session NAME; a system prompt is --system TEXT"),
     ("drawloom chat", "-f", "write --file FILE"),
     ("drawloom chat", EARLIER, "write --temperature NUMBER; a conversation that is forgotten is --private"),
+    ("drawloom mcp add", TEXT, ADDS_SERVER),
+    ("drawloom mcp add", "<COMMAND>...", ADDS_SERVER),
     ("drawloom tree head", TEXT, "the text is that of a flag: `drawloom tree head TREE --text TEXT`"),
     ("drawloom tree note", TEXT, "the text is that of a flag: `drawloom tree note TREE --text TEXT`"),
     ("drawloom tree draft", "--text", "it comes after the tree: `drawloom tree draft TREE TEXT`"),
@@ -43,12 +45,13 @@ const EARLIER: &str = "--temp";
 /// In [`GUESSES`], what is no flag.
 const TEXT: &str = "";
 const SETS_KEY: &str = "`drawloom config set providers.NAME.key` asks for a key and keeps it";
+const ADDS_SERVER: &str = "`drawloom mcp add NAME -- PROGRAM ARG…` adds a program, `drawloom mcp add NAME --url URL` a server at an address";
 const NO_SESSION: &str = "a question has no session: `drawloom chat --session NAME -m TEXT`, or -c to go on with the last \
                           question; a system prompt is --system TEXT";
 
 /// What to type in place of a form that people guess.
 fn guessed(command: &str, refused: &str) -> Option<&'static str> {
-    let is_it = |guess: &str| guess == refused || guess == TEXT && !refused.starts_with('-');
+    let is_it = |guess: &str| guess == refused || guess == TEXT && !refused.starts_with(['-', '<']);
     let row = GUESSES.iter().find(|(of, guess, _)| *of == command && is_it(guess));
     row.map(|(_, _, meant)| *meant)
 }
@@ -104,7 +107,10 @@ pub(crate) fn error(found: &Error, arguments: &[OsString]) -> Option<CommandErro
     };
     let valid = || context(ContextKind::ValidValue).map(|values| format!("possible values: {values}"));
     let refused = context(ContextKind::InvalidSubcommand).or_else(|| {
-        let is_it = matches!(found.kind(), ErrorKind::UnknownArgument | ErrorKind::TooManyValues);
+        let is_it = matches!(
+            found.kind(),
+            ErrorKind::UnknownArgument | ErrorKind::TooManyValues | ErrorKind::MissingRequiredArgument
+        );
         is_it.then(|| context(ContextKind::InvalidArg)).flatten()
     });
     // An earlier name took no value: what stands behind it is the one of its new name.

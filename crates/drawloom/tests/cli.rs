@@ -160,6 +160,8 @@ mod loom_tools;
 #[cfg(target_os = "linux")]
 #[path = "cli/mcp.rs"]
 mod mcp;
+#[path = "cli/mcp_entries.rs"]
+mod mcp_entries;
 #[path = "cli/mcp_failures.rs"]
 mod mcp_failures;
 #[path = "cli/mcp_http.rs"]

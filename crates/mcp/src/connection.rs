@@ -32,7 +32,7 @@ use crate::server::{ServerPlace, StartedServer};
 use crate::streams::{ErrorsTail, LONGEST_MESSAGE, Reading, Streams, UNREAD};
 
 /// How long a server may take until it is ready: `npx` and `uvx` may fetch it first.
-const READY: Duration = Duration::from_secs(60);
+pub const READY: Duration = Duration::from_secs(60);
 /// How long it is waited for what a server is told besides, and for how it ended.
 const SOON: Duration = Duration::from_secs(1);
 /// Tools of a server at most, and pages that it tells them in.

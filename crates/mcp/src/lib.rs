@@ -28,6 +28,7 @@ mod tool_server;
 pub use accepted::{AcceptedTools, SavedTools, ToolChange};
 pub use address::ServerAddress;
 pub use answer::ToolAnswer;
+pub use connection::READY as START_TIMEOUT;
 pub use line_transport::{ServeError, serve};
 pub use oauth::{LoginRequest, SavedLogin, login};
 pub use offered::OfferedTool;

@@ -97,10 +97,13 @@ impl Policy {
     }
 
     /// What a yes to the question about a call may hold for. Nothing is remembered of a call that is asked about each
-    /// time, nor while text from outside is in view, which may have led to it.
+    /// time, nor while text from outside is in view, which may have led to it. So nothing is of a call to a server that reaches
+    /// others: once it answered, what it said is in view.
     pub fn lasting_answers(&self, call: &CallFacts, session: &SessionFacts) -> LastingAnswers {
         let verdict = self.decide(call, session);
-        if verdict.decision != Decision::Ask || verdict.repeat == Repeat::EachTime || session.tainted {
+        let taints = call.server.as_ref().is_some_and(|server| server.is_online);
+        let is_asked = verdict.decision == Decision::Ask && verdict.repeat != Repeat::EachTime;
+        if !is_asked || session.tainted || taints {
             return LastingAnswers::default();
         }
         let is_level = matches!(&verdict.reason, Reason::Row(row) if row.repeat == Repeat::OncePerSession);

@@ -10,7 +10,7 @@ use workspace::RelativePath;
 
 use crate::call::{CallFacts, CommandFacts, CommandStart, Effect, PathAccess, PathUse};
 use crate::exec_match::{self, Match};
-use crate::pattern::{Limit, Pattern, host_name};
+use crate::pattern::{EVERY_TOOL, Limit, Pattern, host_name};
 use crate::rule::PolicyRule;
 use crate::shell::{CommandLine, Redirection, SimpleCommand};
 use crate::table::is_protected;
@@ -243,7 +243,9 @@ impl<'a> CallView<'a> {
     }
 
     fn is_named(&self, server: Option<&str>, name: &str) -> bool {
-        self.call.server.as_ref().map(|server| server.name.as_str()) == server && self.call.tool == name
+        let is_any = server.is_some() && name == EVERY_TOOL;
+        self.call.server.as_ref().map(|server| server.name.as_str()) == server
+            && (is_any || self.call.tool == name)
     }
 
     /// Whether a rule that denies or asks is about the call, and by which of its patterns.

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Effect, PathUse};
 use crate::pattern_parser::{PatternError, parse};
 
-/// A pattern: `TOOL`, `SERVER:TOOL` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or
+/// Name in a pattern that stands for every tool of a server.
+pub(crate) const EVERY_TOOL: &str = "*";
+
+/// A pattern: `TOOL`, `SERVER:TOOL`, `SERVER:*` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or
 /// `exec WORD… [*]`, where `*` stands for any further words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -131,6 +134,11 @@ impl From<Pattern> for String {
 }
 
 impl Pattern {
+    /// Whether it is about tools of a server.
+    pub fn is_of_server(&self, name: &str) -> bool {
+        matches!(self, Self::Tool { server: Some(server), .. } if server == name)
+    }
+
     /// What narrows it.
     pub fn limit(&self) -> Option<&Limit> {
         match self {

@@ -1,7 +1,7 @@
 //! Parser of patterns. Words are separated by white space and may stand in single or double quotes.
 
 use crate::call::Effect;
-use crate::pattern::{Limit, PathGlob, Pattern, host_name};
+use crate::pattern::{EVERY_TOOL, Limit, PathGlob, Pattern, host_name};
 
 /// Refusal of a pattern: where, what, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,10 +57,13 @@ fn read(pattern: &str) -> Result<Pattern, Problem> {
     }
     let limit = limit(rest)?;
     match first.text.split_once(':') {
-        None => Ok(Pattern::Tool { server: None, name: name(first, &first.text)?, limit }),
+        None => Ok(Pattern::Tool { server: None, name: name(first.at, &first.text)?, limit }),
         Some(("effect", effect)) => Ok(Pattern::Effect { effect: effect_named(first, effect)?, limit }),
         Some((server, tool)) => {
-            Ok(Pattern::Tool { server: Some(name(first, server)?), name: name(first, tool)?, limit })
+            let at = first.at + server.chars().count() + 1;
+            let server = Some(name(first.at, server)?);
+            let name = if tool == EVERY_TOOL { tool.to_owned() } else { name(at, tool)? };
+            Ok(Pattern::Tool { server, name, limit })
         }
     }
 }
@@ -143,11 +146,11 @@ fn effect_named(token: &Token, name: &str) -> Result<Effect, Problem> {
 }
 
 /// Name of a tool or a server.
-fn name(token: &Token, name: &str) -> Result<String, Problem> {
+fn name(at: usize, name: &str) -> Result<String, Problem> {
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
     let problem = || {
         let shown = if name.is_empty() { "nothing".to_owned() } else { format!("`{name}`") };
-        (token.at, format!("{shown} is no name of a tool or a server: write letters, digits and `_-./`"))
+        (at, format!("{shown} is no name of a tool or a server: write letters, digits and `_-./`"))
     };
     is_name.then(|| name.to_owned()).ok_or_else(problem)
 }
@@ -207,6 +210,7 @@ mod tests {
         for text in [
             "write",
             "github:create_issue",
+            "github:*",
             "effect:net",
             "write path=src/main.rs",
             "write path='src/**'",
@@ -246,7 +250,9 @@ mod tests {
             ("fetch host=https://x", "character 7: a host is a name"),
             ("exec 'git", "character 6: the quote is not closed: write another '"),
             ("exec git\\", "character 9: nothing follows the backslash"),
-            ("a:b:c", "`b:c` is no name"),
+            ("a:b:c", "character 3: `b:c` is no name"),
+            ("every:add*", "character 7: `add*` is no name"),
+            ("*", "character 1: `*` is no name"),
             (":x", "nothing is no name"),
             ("exec ''", "character 6: a program has a name"),
         ] {

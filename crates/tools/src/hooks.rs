@@ -5,7 +5,7 @@
 
 use loom::Trust;
 use policy::{CallFacts, PathUse, Pattern};
-use sandbox::{Ending, Level};
+use sandbox::{Ending, Level, Notice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -313,7 +313,10 @@ fn run(hook: &Hook, call: &CallScope<'_>, input: &str, is_told_outside: bool) ->
         has_own_folders: true,
         is_told_outside: is_told_outside || commands.session.level() == Level::None,
     };
-    program.run((call, commands), input)
+    let mut ran = program.run((call, commands), input)?;
+    // It has none, and nothing that it could ask for.
+    ran.outcome.notices.retain(|notice| *notice != Notice::NetworkSeemsMissing);
+    Ok(ran)
 }
 
 /// What a hook changed, if it changed anything.

@@ -6,7 +6,7 @@ use model::{ModelPlace, Thinking};
 use policy::Permission;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use store::{Principal, SessionId};
+use store::{LIST_PAGE, Principal, Session, SessionFilter, SessionId, all_pages};
 use workspace::FurtherRoot;
 
 use super::SubagentRecord;
@@ -259,6 +259,24 @@ impl Runtime {
         let text = session.map(|session| session.settings).unwrap_or_default();
         let settings = SessionSettings::read(&text)?;
         Ok((text, settings))
+    }
+
+    /// Forgets what was allowed for the rest of sessions of calls of a server's tools: another program may have its name by now.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub async fn forget_permissions(&self, server: &str) -> Result<(), AgentError> {
+        let filter = SessionFilter { workspace: None, name: None, archived: true };
+        let page = |after| self.store.sessions(&Principal::Owner, filter.clone(), after, LIST_PAGE);
+        let is_of = |given: &Permission| given.patterns().iter().any(|pattern| pattern.is_of_server(server));
+        for session in all_pages(Session::place, page).await? {
+            let settings = SessionSettings::read(&session.settings)?;
+            if settings.allowed.iter().any(is_of) {
+                let forget = |settings: &mut SessionSettings| settings.allowed.retain(|given| !is_of(given));
+                self.change_settings_of(&session.id, forget).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Changes the settings of a session, whatever is written of them meanwhile.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use context::{Kind, Manifest, RequestPiece, Source};
 use drawloom_agent::{
-    AgentError, Budget, Call, CommittedNode, EventSink, Fallbacks, GenerationOutcome, GenerationRequest,
+    AgentError, Budget, Call, CommittedNode, EventSink, GenerationOutcome, GenerationRequest, ListedModels,
     PromptRequest, SessionEvent, SpendLimiter, TurnConfig,
 };
 use loom::{Digest, Finish, GenerationId, Millis, NodeId, Purpose, TreeId, Trust, ViewName};
@@ -230,7 +230,7 @@ async fn s10_a_cut_local_observer_makes_no_request_at_a_remote_one() {
         let (far, mut asked) = Gated::dear();
         let name = far.info().full_name();
         let found = move || vec![(name.clone(), Ok(Arc::clone(&far)))];
-        process.runtime.fallbacks = Fallbacks::new(found, allowed);
+        process.runtime.fallbacks = ListedModels::new(found, allowed);
         process.runtime.spend =
             Arc::new(SpendLimiter::new(Budget { turn: Money::from_dollars(10.0), ..Budget::default() }));
         let request = ask(&down(), tree, Purpose::Observe, work("private"));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use drawloom_agent::questions::{AnswerText, Decision};
 use drawloom_agent::session::{Name, Say, SessionOperation, TurnInput, spawn};
 use drawloom_agent::{
-    AgentError, Budget, Fallbacks, Limit, OpenedSession, SessionChoice, SessionEvent, SpendLimiter,
+    AgentError, Budget, Limit, ListedModels, OpenedSession, SessionChoice, SessionEvent, SpendLimiter,
 };
 use model::retry::RetryPolicy;
 use model::script::ScriptOptions;
@@ -91,7 +91,7 @@ fn with_budget(process: &mut Process, turn: f64, day: f64) {
 fn with_fallbacks(process: &mut Process, models: Vec<Arc<dyn Model>>, remote: bool) {
     let found =
         move || models.iter().map(|model| (model.info().full_name(), Ok(Arc::clone(model)))).collect();
-    process.runtime.fallbacks = Fallbacks::new(found, remote);
+    process.runtime.fallbacks = ListedModels::new(found, remote);
 }
 
 async fn usage(process: &Process) -> Vec<UsageRow> {

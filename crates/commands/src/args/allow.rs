@@ -28,7 +28,7 @@ pub struct AllowedFolder {
 impl AllowedFolder {
     /// Reads `DIR` or `DIR:rw`. Any other colon is part of the name; a folder whose name ends in `:rw` is named with a
     /// `/` behind it.
-    fn read(text: OsString) -> Self {
+    pub(crate) fn read(text: OsString) -> Self {
         match text.as_bytes().strip_suffix(b":rw") {
             Some(folder) => {
                 let folder = OsString::from_vec(folder.to_vec()).into();

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
+use crate::configured_server::ServerSandbox;
+
 use super::chat::SessionArg;
 
 /// `mcp`.
@@ -12,12 +14,15 @@ pub enum McpCommand {
     /// List the servers with their tools, without starting any.
     #[command(after_help = "Example: drawloom mcp list")]
     List,
+    /// Show a server: its command or address, what it may reach, and its tools. It is not started.
+    #[command(after_help = "Example: drawloom mcp get notes")]
+    Get(McpServerArg),
     /// Add a server to the configuration, start it, and ask which of its tools you accept.
     #[command(
         after_help = "Example: drawloom mcp add notes --root ~/notes -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 ."
     )]
     Add(McpAddArgs),
-    /// Take a server out of the configuration, and forget what was accepted of it.
+    /// Take a server out of the configuration, and forget what was accepted of it, the login, and rules that allow its tools.
     #[command(after_help = "Example: drawloom mcp remove notes")]
     Remove(McpServerArg),
     /// Start a server and list its tools.
@@ -60,13 +65,17 @@ pub struct McpAddArgs {
     #[arg(long = "net", value_name = "HOST")]
     #[serde(default)]
     pub net: Vec<String>,
+    /// Whether it runs in the sandbox. off: it may do whatever you may.
+    #[arg(long, value_enum, value_name = "on|off", default_value = "on", hide_possible_values = true)]
+    #[serde(default)]
+    pub sandbox: ServerSandbox,
     /// A variable of its environment. Secrets have another place: `drawloom config set mcp.NAME.secrets.VARIABLE VALUE`.
     /// Can be repeated.
     #[arg(long = "env", value_name = "VARIABLE=VALUE")]
     #[serde(default)]
     pub env: Vec<String>,
     /// The address of a server that runs elsewhere, in place of a program.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["roots", "net", "env", "command"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["roots", "net", "sandbox", "env", "command"])]
     #[serde(default)]
     pub url: Option<String>,
     /// A header of each request to that address; `${TOKEN}` in it stands for a secret, which has another place:

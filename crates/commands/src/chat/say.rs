@@ -14,6 +14,7 @@ use model::ModelPlace;
 use store::CallId;
 
 use super::session_settings::SeenSession;
+use super::subagents::joined_line;
 use super::{Conversation, position, tools};
 use crate::app::App;
 use crate::custom_commands::{CustomCommands, Expansion};
@@ -452,8 +453,7 @@ impl Conversation {
             let done = match step {
                 TurnStep::Done(done) => done,
                 TurnStep::Joined { text, remote } => {
-                    let by = if remote { " (another process)" } else { "" };
-                    app.frontend.note(&format!("{}>{by} {text}", self.name()));
+                    app.frontend.note(&joined_line(&self.name(), &text, remote));
                     continue;
                 }
                 TurnStep::Rejected(error) => {

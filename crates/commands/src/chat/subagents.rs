@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::session::{SubagentEnd, SubagentStatus};
+use agent::session::{SUBAGENT_RESULT, SubagentEnd, SubagentStatus};
 use loom::path::{self, ViewOverrides};
 use loom::{Block, NodeId, RowError, ToolStatus, TreeReader, ViewName, render};
 use store::CallId;
@@ -78,11 +78,32 @@ impl Conversation {
     }
 }
 
+/// What was said while a turn went on, as it is shown: behind the prompt, but for what a subagent came to, which nobody typed.
+pub fn joined_line(session: &str, text: &str, is_remote: bool) -> String {
+    match is_remote {
+        true => format!("{session}> (another process) {text}"),
+        false if text.starts_with(SUBAGENT_RESULT) => text.to_owned(),
+        false => format!("{session}> {text}"),
+    }
+}
+
 fn shown(status: SubagentStatus) -> SubagentShown {
-    let SubagentStatus { name, label, tree, progress, cost, unpriced_tokens } = status;
+    let SubagentStatus { name, label, model, tree, progress, cost, unpriced_tokens } = status;
     let SubagentEnd { state, why, model_calls, tool_calls, tokens } = progress;
     let (session, cost) = (name, cost.dollars());
-    SubagentShown { session, label, tree, state, why, model_calls, tool_calls, tokens, cost, unpriced_tokens }
+    SubagentShown {
+        session,
+        label,
+        model,
+        tree,
+        state,
+        why,
+        model_calls,
+        tool_calls,
+        tokens,
+        cost,
+        unpriced_tokens,
+    }
 }
 
 /// What the tree of a subagent says of it.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use context::Zone;
 use loom::{Digest, Finish, Millis, NodeId, ToolStatus, TreeId};
+use model::Money;
 use policy::Effect;
 use serde::{Serialize, Serializer};
 use store::CallId;
@@ -133,9 +134,8 @@ pub struct Chatted {
 impl Chatted {
     /// What came of a turn behind another one of the same call, with what was done in both.
     pub(crate) fn behind(before: Self, done: Self) -> Self {
-        let cost = [before.cost, done.cost].into_iter().flatten().reduce(|one, other| one + other);
         Self {
-            cost,
+            cost: total([before.cost, done.cost]),
             calls: [before.calls, done.calls].concat(),
             changed: [before.changed, done.changed].concat(),
             denied: [before.denied, done.denied].concat(),
@@ -305,4 +305,21 @@ pub struct ExchangeShown {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Copied {
     pub text: String,
+}
+
+/// What known costs come to, in dollars; none where none is known.
+fn total(costs: [Option<f64>; 2]) -> Option<f64> {
+    let sum = costs.into_iter().flatten().map(Money::from_dollars).reduce(|one, other| one + other);
+    sum.map(Money::dollars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_added_as_money() {
+        assert_eq!(total([Some(0.0068), Some(0.0034)]), Some(0.0102));
+        assert_eq!((total([None, Some(0.1)]), total([None, None])), (Some(0.1), None));
+    }
 }

@@ -31,6 +31,39 @@ pub struct ServerShown {
     /// Address of one that is no program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Rules about its tools, where it was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<ServerRules>,
+}
+
+/// `mcp get`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerDetail {
+    #[serde(flatten)]
+    pub server: ServerShown,
+    /// The program with its arguments; empty of one at an address.
+    pub command: Vec<String>,
+    pub roots: Vec<String>,
+    pub net: Vec<String>,
+    /// Seconds that one call may take.
+    pub timeout: u32,
+    /// Tools that only read, as the owner says.
+    pub read: Vec<String>,
+    /// Names of variables of its environment, of headers, and of secrets; their values are not told.
+    pub variables: Vec<String>,
+    pub headers: Vec<String>,
+    pub secrets: Vec<String>,
+    /// Tools that were accepted as they are; those of them that are offered are `tools`.
+    pub accepted: Vec<String>,
+}
+
+/// Rules about the tools of a server that was removed, as `policy list` has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ServerRules {
+    /// Allow rules, which went with it.
+    pub removed: Vec<String>,
+    /// Deny and ask rules, which stay.
+    pub kept: Vec<String>,
 }
 
 /// How a server stands.

@@ -19,6 +19,9 @@ pub struct SubagentShown {
     /// Name of its session.
     pub session: String,
     pub label: String,
+    /// Its model, where that is not the one of whoever began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub tree: TreeId,
     pub state: SubagentState,
     /// Why it failed or was stopped, or which limit it reached.

@@ -36,6 +36,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("files restore F", Write),
         ("tools list", Read),
         ("mcp list", Read),
+        ("mcp get N", Read),
         ("mcp add N -- C", Admin),
         ("mcp remove N", Admin),
         ("mcp test N", Admin),

@@ -138,6 +138,7 @@ pub(super) fn read(path: &str, key: &Key, written: &str) -> Result<Value, Misfit
 }
 
 fn misfit(path: &str, why: &str) -> Misfit {
+    let why = why.strip_prefix(path).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
     (format!("{} does not fit", one_line(path)), one_line(why).into_owned())
 }
 

@@ -1,5 +1,7 @@
 //! `policy allow`, `ask`, `deny` and `remove`: rules in `[[policy.rules]]`, each of which is about something there is.
 
+pub(crate) mod of_server;
+
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -162,8 +164,8 @@ fn pattern(written: &str, layers: &Layers) -> Result<Pattern, CommandError> {
             return CommandError::usage(format!("there is no tool {tool}"), hint);
         }
         CommandError::usage(
-            format!("{} is no pattern: {error}", one_line(written)),
-            "write TOOL, SERVER:TOOL or effect:NAME, with path=GLOB or host=NAME if wanted, or exec WORD… [*]",
+            one_line(&error.to_string()),
+            "write TOOL, SERVER:TOOL, SERVER:* or effect:NAME, with path=GLOB or host=NAME if wanted, or exec WORD… [*]",
         )
     })
 }

@@ -69,6 +69,8 @@ pub(crate) struct Model {
     pub(crate) fallback_remote: bool,
     /// Models that an agent may give its subagents besides its own: PROVIDER/NAME.
     pub(crate) subagents: Vec<String>,
+    /// Whether a remote model of `subagents` may work for a local one.
+    pub(crate) subagent_remote: bool,
     /// Remote models that `context replay` may send to what went to this machine or to another provider:
     /// PROVIDER/NAME.
     pub(crate) replay: Vec<String>,

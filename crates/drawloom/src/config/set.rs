@@ -34,16 +34,13 @@ pub(crate) fn add_section(
     home: &Path,
     section: &str,
     settings: &[(String, String)],
+    if_there: &str,
 ) -> Result<(), CommandError> {
     rewrite(home, (CONFIG, SecretRule::Refused), |old| {
         let prefix = format!("{section}.");
         let held = file::parse(CONFIG, old, SecretRule::Refused);
         if held.values.iter().any(|(path, _)| path.starts_with(&prefix)) {
-            return Err(CommandError::refused(
-                "exists",
-                format!("[{section}] is there already"),
-                "choose another name, or change its keys with `drawloom config set`",
-            ));
+            return Err(CommandError::refused("exists", format!("[{section}] is there already"), if_there));
         }
         let mut new = old.to_owned();
         for (path, written) in settings {

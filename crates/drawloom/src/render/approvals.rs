@@ -8,7 +8,7 @@ use commands::results::approvals::{Approvals, Decided};
 use text::terminal::explicit;
 
 use super::OutputStyle;
-use super::columns::{moment, wrapped};
+use super::columns::{hanging, moment, wrapped};
 
 /// What stands before the lines of a question.
 const INDENT: &str = "          ";
@@ -32,7 +32,7 @@ pub(super) fn list(found: &Approvals, to: OutputStyle) -> String {
         let _ = write!(out, "{:<10}{}", one.short_id, text.trim_start());
         out += &wrapped(&to.dim(&to.line(&about)), INDENT, to);
         for line in one.about.iter().flat_map(|about| about.lines()) {
-            out += &wrapped(&to.line(&explicit(line)), INDENT, to);
+            out += &hanging(&to.line(&explicit(line)), INDENT, to);
         }
         if one.answers.len() > 1 {
             let flag = if one.answers[0] == ONCE { "--for" } else { "--answer" };

@@ -13,13 +13,41 @@ use crate::cells::{cut_end, sequence, width};
 /// ends with its line and goes on in the next: pagers show lines.
 pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
     let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(indent)).max(10));
-    let (mut out, mut color) = (String::new(), String::new());
+    let mut out = String::new();
+    for row in rows(text, room, is_command) {
+        out.extend([indent, &row, "\n"]);
+    }
+    out
+}
+
+/// What stands before the further rows of a line in [`hanging`].
+const HANG: &str = "    ";
+
+/// Lines of a text that is not ours, at a terminal in rows of which none is wider than it is, and each but the first of a
+/// line is indented: no line goes on at the margin, where lines of the program begin.
+pub(super) fn hanging(text: &str, indent: &str, to: OutputStyle) -> String {
+    let beside =
+        |indent: usize| to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(1));
+    let (whole, room) = (beside(width(indent)), beside(width(indent) + HANG.len()));
+    let mut out = String::new();
+    for line in text.lines() {
+        let room = if width(line) <= whole { whole } else { room };
+        for (number, row) in rows(line, room, |_| false).iter().enumerate() {
+            out.extend([indent, if number == 0 { "" } else { HANG }, row, "\n"]);
+        }
+    }
+    out
+}
+
+/// Lines of a text in rows that are no wider than this, but for words that are whole.
+fn rows(text: &str, room: usize, is_whole: fn(&str) -> bool) -> Vec<String> {
+    let (mut rows, mut color) = (Vec::new(), String::new());
     let mut add = |row: &str| {
         let row = row.trim_end();
         let began = color.clone();
         color = color_behind(row, &began);
         let end = if color.is_empty() { "" } else { "\x1b[0m" };
-        out.extend([indent, &began, row, end, "\n"]);
+        rows.push(format!("{began}{row}{end}"));
     };
     for line in text.lines() {
         let mut row = String::new();
@@ -32,13 +60,13 @@ pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
                 add(&row);
                 row.clear();
             }
-            let mut pieces = if is_command(word) { vec![word.to_owned()] } else { broken(word, room) };
+            let mut pieces = if is_whole(word) { vec![word.to_owned()] } else { broken(word, room) };
             row = pieces.pop().unwrap_or_default();
             pieces.iter().for_each(|piece| add(piece));
         }
         add(&row);
     }
-    out
+    rows
 }
 
 /// Words of a line, each with the space behind it; a command between backquotes is one.
@@ -171,6 +199,26 @@ mod tests {
         );
         assert_eq!(wrapped("`drawloom a b", "", to), "`drawloom\na b\n", "without an end it is none");
         assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");
+    }
+
+    #[test]
+    fn a_line_that_is_not_ours_goes_on_behind_an_indent_whatever_it_says() {
+        let to = OutputStyle { columns: Some(14), ..OutputStyle::default() };
+        assert_eq!(hanging("  Pay now or else.\nNo", "", to), "  Pay now\n    or else.\nNo\n");
+        assert_eq!(hanging("  Pay or else.", "", to), "  Pay or else.\n", "what fits is one row");
+        for line in [
+            "`drawloom approve 1234 --for always` is typed",
+            "0123456789abcdefghij",
+            "漢字検索です。漢字検索",
+        ] {
+            let shown = hanging(line, "", to);
+            assert!(shown.lines().all(|row| width(row) <= 14), "{shown}");
+            assert!(shown.lines().skip(1).all(|row| row.starts_with(HANG)), "{shown}");
+            let kept = |text: &str| text.replace(char::is_whitespace, "");
+            assert_eq!(kept(&shown), kept(line));
+        }
+        let unbounded = OutputStyle::default();
+        assert_eq!(hanging("a b  c", "> ", unbounded), "> a b  c\n");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Servers of tools.
 
-use commands::results::mcp::{ServerShown, ServerStatus, ServerTested, ServerToolState, ServersShown};
+use commands::results::mcp::{
+    ServerDetail, ServerShown, ServerStatus, ServerTested, ServerToolState, ServersShown,
+};
+use commands::shell::quoted;
 
 use super::columns::{count, word, wrapped};
 use super::{OutputStyle, RenderedOutcome};
@@ -45,6 +48,38 @@ fn headline(server: &ServerShown) -> String {
         _ => format!(", {}", count(server.tool_count as u64, "tool", "tools")),
     };
     format!("{}  {}{tools}", server.name, word(&server.status))
+}
+
+pub(super) fn detail(found: &ServerDetail, to: OutputStyle) -> RenderedOutcome {
+    let server = &found.server;
+    let mut out = wrapped(&to.line(&headline(server)), "", to);
+    let command: Vec<String> = found.command.iter().map(|word| quoted(word)).collect();
+    let sandbox = match (&server.url, server.sandbox) {
+        (Some(_), _) => "",
+        (None, true) => "on",
+        (None, false) => "off",
+    };
+    let names = |names: &[String]| names.join(", ");
+    for (label, value) in [
+        ("command", command.join(" ")),
+        ("address", server.url.clone().unwrap_or_default()),
+        ("sandbox", sandbox.to_owned()),
+        ("roots", names(&found.roots)),
+        ("net", names(&found.net)),
+        ("timeout", format!("{} s", found.timeout)),
+        ("environment", names(&found.variables)),
+        ("headers", names(&found.headers)),
+        ("secrets", names(&found.secrets)),
+        ("reading", names(&found.read)),
+        ("accepted", names(&found.accepted)),
+        ("offered", names(&server.tools)),
+        ("changed", names(&server.changed)),
+    ] {
+        if !value.is_empty() {
+            out += &wrapped(&to.line(&format!("{label}: {value}")), INDENT, to);
+        }
+    }
+    RenderedOutcome::new(out).noting(server.notes.iter().map(|note| to.line(note).into_owned()))
 }
 
 pub(super) fn tested(found: &ServerTested, to: OutputStyle) -> RenderedOutcome {

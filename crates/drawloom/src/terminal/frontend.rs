@@ -43,7 +43,7 @@ impl Frontend for Terminal {
         }
         // Whoever wants no notices is asked with the difference all the same.
         for line in parts(&question.text).1.iter().flat_map(|about| about.lines()) {
-            self.apart(|| crate::output::difference_to_stderr(&one_line(&explicit(line)), self.dims));
+            self.apart(|| crate::output::foreign_to_stderr(&one_line(&explicit(line)), self.dims));
         }
         ASKING.store(true, Ordering::SeqCst);
         let answer = self.typed_answer(question, names, &|| self.questions().open.is_none());
@@ -79,7 +79,19 @@ impl Frontend for Terminal {
 
     fn note(&self, line: &str) {
         if !self.quiet {
-            self.apart(|| crate::output::to_stderr(&one_line(line)));
+            self.apart(|| crate::output::lines_to_stderr(line));
+        }
+    }
+
+    fn quote(&self, line: &str) {
+        if !self.quiet {
+            self.apart(|| crate::output::foreign_to_stderr(&one_line(line), false));
+        }
+    }
+
+    fn under_way(&self, line: &str) {
+        if self.tells_progress {
+            self.note(line);
         }
     }
 
@@ -152,7 +164,7 @@ impl Frontend for Terminal {
 
     fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
         for line in lines {
-            self.apart(|| crate::output::difference_to_stderr(&one_line(line), self.dims));
+            self.apart(|| crate::output::foreign_to_stderr(&one_line(line), self.dims));
         }
         self.confirm(question)
     }

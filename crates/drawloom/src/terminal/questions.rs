@@ -9,11 +9,12 @@ use agent::event::AskedQuestion;
 use agent::questions::{ALWAYS, Decision, Form, QuestionId, parts};
 use commands::frontend::{TypedAnswer, approve_command};
 use commands::slash::{Input, SlashCommand, parse};
-use text::terminal::explicit;
+use text::terminal::{explicit, one_line};
 use tokio::sync::{mpsc, oneshot};
 
 use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
-use super::{TERMINAL, Terminal, TerminalMode};
+use super::{TERMINAL, Terminal, TerminalMode, columns};
+use crate::render::foreign_in_columns;
 
 /// Questions of work, as far as they are asked here.
 #[derive(Default)]
@@ -172,8 +173,11 @@ impl Terminal {
             let line = field.line();
             let mut asks = line.clone();
             let text = loop {
-                self.questions().line = format!("{} > ", explicit(&asks));
-                let Some(text) = ask(terminal, (&asks, "> "), is_over)? else { return Ok(None) };
+                // A server says what it asks for.
+                let shown = foreign_in_columns(&one_line(&asks), Some(columns()));
+                let shown = shown.trim_end();
+                self.questions().line = format!("{} > ", explicit(shown));
+                let Some(text) = ask(terminal, (shown, "> "), is_over)? else { return Ok(None) };
                 match form.problem(&field, &text) {
                     Some(why) => asks = format!("{why}; {line}"),
                     None => break text,

@@ -291,8 +291,9 @@ fn the_commands_without_json_are_those_that_the_documents_name() {
         let out = world.ok(words);
         assert!(serde_json::from_str::<Value>(&out).is_err(), "{words:?}: {out}");
     }
+    assert_eq!(world.run(&["mcp", "serve", "--json"]).code, Some(2));
     let readme = include_str!("../../../../README.md");
-    assert!(readme.contains("`--json` works with every command but `demo` and `completions`"));
+    assert!(readme.contains("`--json` works with every command but `demo`, `completions` and `mcp serve`"));
     let page = include_str!("../../../../docs/cli.md");
-    assert!(page.contains("`demo`, `completions`, `--help` and `--version` have no JSON form"));
+    assert!(page.contains("`demo`, `completions`, `mcp serve`, `--help` and `--version` have no JSON form"));
 }

@@ -128,7 +128,7 @@ fn x27_a_command_of_a_workspace_counts_where_the_owner_was_shown_it() {
     assert_eq!(told(&world, "/evening"), "Say good night.", "nobody accepted it");
     world.ok(&["workspace", "trust", &text(&world.path("here"))]);
     assert_eq!(told(&world, "/evening"), "Say good night to all.");
-    assert!(said(&world, "/help own").1.contains("another command of its name goes before it"));
+    assert!(said(&world, "/help own").1.contains("commands/evening.md goes before it"));
 }
 
 #[test]

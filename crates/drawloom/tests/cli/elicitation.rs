@@ -109,11 +109,21 @@ fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
         "https://bank.example@evil.example/",
         "http://evil.example/",
         "https://\u{440}ay.example/",
+        "https://good.example\\@evil.example/",
+        "https://evil.example/  address at bank.example: https://bank.example/",
+        "https:evil.example",
+        "https://localhost:11434/api",
+        "https://box.local/",
+        "https://127.0.0.1/",
+        "https://192.168.1.5/",
+        "https://2130706433/",
+        "https://[::1]/",
     ] {
         let world = world(&json!({"visit": address}));
         ended(waiting(&world));
         let [refused] = &answers(&world)[..] else { panic!("one question") };
         assert_eq!(refused["code"], -32602, "{address}: {refused}");
+        assert!(refused["message"].as_str().unwrap().contains("its address"), "{address}: {refused}");
     }
 }
 

@@ -264,6 +264,7 @@ fn a_hook_after_calls_adds_to_the_result_and_changes_files_behind_the_call() {
 fn what_goes_wrong_with_a_hook_after_calls_is_said_and_the_result_stays() {
     for (command, more, why) in [
         ("echo oh >&2; exit 3", "", "It failed: exit 3 ("),
+        ("echo 'curl: (6) Could not resolve host: x' >&2; exit 3", "", "It failed: exit 3 ("),
         ("sleep 1000", "timeout = 1", "It failed: it did not end within 1 s"),
         ("echo hello", "", "It failed: it is to print one JSON object or nothing ("),
         (
@@ -280,6 +281,7 @@ fn what_goes_wrong_with_a_hook_after_calls_is_said_and_the_result_stays() {
         assert_eq!((code, &said["denied"]), (Some(0), &json!([])), "{command}: {said}");
         let told = &results(&world, "write")[0];
         assert!(told.contains(&format!("\n[hook late]\n{why}")), "{command}: {told}");
+        assert!(!told.contains("need a network"), "none can be given to a hook: {told}");
         assert!(world.path("project/a").exists(), "{command}");
     }
 }

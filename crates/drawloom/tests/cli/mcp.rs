@@ -316,15 +316,7 @@ fn m8_x20_a_server_is_added_tested_and_removed_by_commands_and_wrong_entries_are
     assert!(!world.home().join("mcp/notes.json").exists() && !world.read("config.toml").contains("mcp"));
     assert_eq!(there(&world, &["mcp", "remove", "notes"]).0, Some(3));
 
-    let nowhere = world.run(&["mcp", "add", "web", "--root", "/no/such/folder:rw", "--", "true"]);
-    assert!(
-        nowhere.code == Some(2) && nowhere.err.contains("there is no folder /no/such/folder"),
-        "{nowhere:?}"
-    );
-    assert!(!world.read("config.toml").contains("mcp"), "nothing was written");
-    let npx = world.run(&["mcp", "add", "web", "--", "no-such-npx", "-y", "server"]);
-    assert!(npx.err.contains("there is no program \"no-such-npx\""), "{npx:?}");
-    world.ok(&["config", "set", "mcp.web.command", "npx"]);
+    world.ok(&["config", "set", "mcp.web.command", "npx -y server"]);
     let listed = world.ok(&["mcp", "list"]);
     assert!(listed.contains("npx fetches whatever version of server there is then"), "{listed}");
     for (key, value, told) in [

@@ -94,7 +94,7 @@ fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
     let before = fs::read_to_string(world.home().join("config.toml")).unwrap();
     for (arguments, message) in [
         (&["deny", "wirte"][..], "no such tool"),
-        (&["deny", "write path="], "is no pattern"),
+        (&["deny", "write path="], "pattern `write path=`, character 7"),
         (&["allow", "exce ls"], "there is no tool exce: did you mean exec?"),
         (&["allow", "exec bash *"], "allows nothing"),
         (&["test", "wirte"], "did you mean write?"),

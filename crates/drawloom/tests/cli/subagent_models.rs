@@ -58,6 +58,48 @@ fn a_model_that_is_not_listed_is_refused_with_those_that_are() {
     }
 }
 
+/// What a local model says to its subagents leaves for a remote one only where the owner allowed that in so many words.
+#[test]
+fn s10_a_subagent_of_a_local_model_has_a_remote_one_only_by_consent() {
+    for (consent, told) in [
+        ("", "far/m is not asked: text would leave this machine (model.subagent_remote allows it)"),
+        ("subagent_remote = true\n", "has begun on far/m (remote)"),
+    ] {
+        let (world, _) = listing(&json!("far/m"), &[json!({"text": "It failed."})]);
+        let config = std::fs::read_to_string(world.home().join("config.toml")).unwrap();
+        let config = config.replacen(
+            "[model]\nsubagents = [",
+            &format!("[model]\n{consent}subagents = [\"far/m\", "),
+            1,
+        );
+        let far = "[providers.far]\nbase_url = \"http://127.0.0.1:9/v1\"\nplace = \"remote\"\n";
+        world.write("config.toml", &(config + far));
+        let (code, said) = chat(&world, &[], "Have a poem written.");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(spawned(&world, &said).contains(told), "{said}");
+    }
+}
+
+#[test]
+fn what_a_subagent_comes_to_is_shown_in_lines_that_nobody_typed() {
+    let (world, _) = listing(&json!("script/other.jsonl"), &[json!({"text": "A poem came."})]);
+    let answer = of("poem", json!({"text": "Roses are red.\n\nViolets are blue."}));
+    world.write("other.jsonl", &format!("{answer}\n"));
+    let project = text(&world.path("project"));
+    let run = world.run(&["--workspace", &project, "chat", "-m", "Have a poem written."]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.err.lines().any(|line| line.starts_with("[subagent poem, sub-")), "{run:?}");
+    assert!(run.err.contains("\n  Roses are red.\n\n  Violets are blue.\n"), "{run:?}");
+    assert!(!run.err.contains('␊'), "{run:?}");
+    let listed = world.ok(&["--workspace", &project, "chat", "-m", "/subagents"]);
+    assert!(
+        listed.contains("poem on script/other.jsonl") && listed.contains("1 request, 0 calls"),
+        "{listed}"
+    );
+    let [one] = &subagents(&world)[..] else { panic!("one subagent") };
+    assert_eq!(one["model"], "script/other.jsonl");
+}
+
 #[test]
 fn what_a_subagent_changed_and_was_denied_stands_in_the_result_of_the_turn() {
     let lines = [

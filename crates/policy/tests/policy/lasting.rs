@@ -62,6 +62,8 @@ fn one_answer_is_for_all_tools_of_a_server_that_the_owner_marked_as_reading_and_
     }
     let tainted = SessionFacts { tainted: true, ..CHAT };
     assert_eq!(offered(&Policy::default(), &server("docs", "search", true), &tainted), (None, None));
+    // Its first answer would take that back.
+    assert_eq!(offered(&Policy::default(), &online_server("docs", "list", true), &CHAT), (None, None));
     // What was answered before holds for a server that reaches nobody, and for no other.
     let both = [server("docs", "list", true), online_server("docs", "list", true)];
     let decisions = both.map(|call| decided(&Policy::default(), &call, &tainted, &given));

@@ -89,7 +89,9 @@ impl SubagentDesk {
         let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| task.clone());
         let label = self.runtime.masker.mask_entering(&text::title::title(&label)).text.into_owned();
         let label: String = label.chars().take(LABEL).collect();
-        let begun = self.begin_session(place, &label).await;
+        let full = model.info().full_name();
+        let other = Some(full).filter(|full| *full != self.config.model.info().full_name());
+        let begun = self.begin_session(place, &label, other).await;
         let (session, name, tree) = begun.map_err(|error| format!("it could not be begun: {error}"))?;
         let bootstrap = Bootstrap {
             files: self
@@ -180,7 +182,11 @@ impl SubagentDesk {
             listed == name || found.as_ref().is_ok_and(|model| model.info().full_name() == name)
         };
         let (_, found) = listed.iter().find(is_meant).ok_or_else(refused)?;
-        found.clone().map_err(|why| format!("{name} cannot be asked: {why}"))
+        let found = found.clone().map_err(|why| format!("{name} cannot be asked: {why}"))?;
+        if self.runtime.subagent_models.allows(self.config.model.info(), found.info()) {
+            return Ok(found);
+        }
+        Err(format!("{name} is not asked: text would leave this machine (model.subagent_remote allows it)"))
     }
 
     /// Parameters of a provider are for the model that its agent names.
@@ -195,6 +201,7 @@ impl SubagentDesk {
         &self,
         place: &CallPlace,
         label: &str,
+        model: Option<String>,
     ) -> Result<(SessionId, String, TreeId), AgentError> {
         let (runtime, who, parent) = (&self.runtime, &Principal::Owner, &self.handle.id);
         let tree = runtime.new_id::<TreeId>()?;
@@ -220,7 +227,8 @@ impl SubagentDesk {
         let writer = (who, &author, place.trust);
         runtime.change_as(writer, tree, &ViewName::default(), Op::Create(new), with).await?;
         let owner = runtime.instance.to_string();
-        let record = SubagentRecord { parent: parent.clone(), label: label.to_owned(), owner, ended: None };
+        let (parent_id, label) = (parent.clone(), label.to_owned());
+        let record = SubagentRecord { parent: parent_id, label, model, owner, ended: None };
         let settings = SessionSettings { subagent: Some(record), ..SessionSettings::default() };
         runtime.store.set_session_settings(who, &session, "", &settings.text()?).await?;
         runtime.change_settings_of(parent, |settings| settings.awaited.push(session.clone())).await?;

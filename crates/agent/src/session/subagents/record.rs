@@ -19,6 +19,9 @@ pub struct SubagentRecord {
     /// The session that began it.
     pub parent: SessionId,
     pub label: String,
+    /// Its model, where that is not the one of whoever began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The process in which it runs.
     pub owner: String,
     /// How it ended; none before.
@@ -82,6 +85,8 @@ pub struct SubagentStatus {
     /// Name of its session.
     pub name: String,
     pub label: String,
+    /// Its model, where that is not the one of whoever began it.
+    pub model: Option<String>,
     pub tree: TreeId,
     pub progress: SubagentEnd,
     /// What its requests came to.
@@ -93,7 +98,11 @@ pub struct SubagentStatus {
 impl fmt::Display for SubagentStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SubagentEnd { state, why, model_calls, tool_calls, tokens } = &self.progress;
-        write!(f, "{} ({}): {state}", self.name, self.label)?;
+        write!(f, "{} ({})", self.name, self.label)?;
+        if let Some(model) = &self.model {
+            write!(f, " on {model}")?;
+        }
+        write!(f, ": {state}")?;
         if !why.is_empty() {
             write!(f, ": {why}")?;
         }
@@ -120,6 +129,7 @@ impl Runtime {
                 name: session.name.clone(),
                 progress: self.progress_of((&session, &record), spent, here).await?,
                 label: record.label,
+                model: record.model,
                 tree,
                 cost: Money(spent.micro_dollars.saturating_mul(crate::spend::NANOS)),
                 unpriced_tokens: spent.unpriced_tokens,

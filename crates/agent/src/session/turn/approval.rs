@@ -189,7 +189,8 @@ impl Turn<'_> {
         let asks = format!("{tool} asks to run: {because}. Allow it?");
         let (answers, remembers) = answers(&lasting);
         // Whoever is asked sees it whole, wherever that is.
-        let about = outside.iter().chain(&remembers).map(String::as_str).chain(lines);
+        let about =
+            outside.iter().map(String::as_str).chain(lines).chain(remembers.iter().map(String::as_str));
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
         let place = Some((site.view, id.answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };

@@ -6,11 +6,10 @@ use std::pin::Pin;
 use std::slice;
 
 use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use egress::{Gate, Purpose, Reach, Rule, Url};
 use loom::{TreeId, ViewName};
 use serde_json::Value;
 use store::{CallId, Guard};
-use text::terminal::one_line;
-use url::Url;
 
 use super::Turn;
 use super::call_site::CallSite;
@@ -61,6 +60,8 @@ impl PersonOfCall {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
         }
         let mut about: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
+        // Many of them would take the rest off the screen.
+        about.dedup_by(|next, line| next.trim().is_empty() && line.trim().is_empty());
         let (asks, form) = match mode {
             ElicitationMode::Form(schema) => {
                 let form = Form::new(self.masked(&schema)?)?;
@@ -133,16 +134,29 @@ impl fmt::Debug for PersonOfCall {
     }
 }
 
-/// The host of an address that a person is sent to.
+/// The host of an address that a person is sent to. Readers differ on addresses that are written in odd ways: one is taken that
+/// each reads as the same.
 ///
 /// # Errors
-/// It is none of the web, or hides where it leads.
+/// It is no public one of the web, or hides where it leads.
 fn host(address: &str) -> Result<String, String> {
     let url = Url::parse(address).map_err(|error| format!("its address is none: {error}"))?;
-    let hides = one_line(address) != address || !address.is_ascii() || address.len() > ADDRESS_BYTES;
-    let named = !url.username().is_empty() || url.password().is_some();
-    match url.host_str() {
-        Some(host) if url.scheme() == "https" && !hides && !named => Ok(host.to_owned()),
-        _ => Err("it sends people to https:// addresses alone, without a user, in ASCII".to_owned()),
+    if address.len() > ADDRESS_BYTES {
+        return Err(format!("its address is longer than {ADDRESS_BYTES} bytes"));
+    }
+    if url.scheme() != "https" {
+        return Err("its address does not begin with https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("its address names a user, which hides its host".to_owned());
+    }
+    // One of another script is written in ASCII by its parser.
+    if url.as_str() != address {
+        return Err(format!("its address is not written as it is read, which is {url}"));
+    }
+    let public = Rule { purpose: Purpose::Server, reach: Reach::Public { named: Vec::new() } };
+    match (Gate::default().judge(&public, &url), url.host_str()) {
+        (Ok(_), Some(host)) => Ok(host.to_owned()),
+        _ => Err("its address leads to no host of the public network".to_owned()),
     }
 }
