@@ -9,7 +9,8 @@ mod within_reach;
 
 use std::path::Path;
 
-use loom::Trust;
+use loom::plan::NewText;
+use loom::{Role, Trust};
 use skills::{Catalog, RefusedPlace, Skill};
 use tools::SessionSkill;
 use workspace::trust::Accepted;
@@ -17,7 +18,6 @@ use workspace::{ReadRules, RelativePath, Root};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
-use crate::custom_commands::Expansion;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
@@ -76,16 +76,11 @@ pub(crate) async fn command(
     }
 }
 
-/// What is said so that a model follows a skill for what this text says, which may be empty.
+/// The text by which the model follows the skill of this name.
 ///
 /// # Errors
 /// There is no skill of that name, or it is not offered.
-pub(crate) async fn expansion(
-    app: &App,
-    asker: &Asker,
-    name: &str,
-    text: &str,
-) -> Result<Expansion, CommandError> {
+pub(crate) async fn named(app: &App, asker: &Asker, name: &str) -> Result<NewText, CommandError> {
     let found = as_judged_now(app, asker).await?.skills;
     let skill = of_name(app, &found, name)?;
     let offered = shown(app, skill);
@@ -100,16 +95,17 @@ pub(crate) async fn expansion(
             "nothing was sent; `drawloom skills list` says what each needs",
         ));
     }
-    let Expansion { text: body, trust } = followed(app, skill);
-    Ok(Expansion { text: format!("{body}\n\n{text}").trim_end().to_owned(), trust })
+    Ok(text_to_follow(app, asker, skill))
 }
 
 /// What is said so that a model follows a skill.
-fn followed(app: &App, skill: &Skill) -> Expansion {
+fn text_to_follow(app: &App, asker: &Asker, skill: &Skill) -> NewText {
     let folder = folder_shown(app, skill);
     let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
-    Expansion { text: SessionSkill::instruction(&name, &folder, &body), trust }
+    let text = SessionSkill::instruction(&name, &folder, &body);
+    let text = asker.clone().trusted_at_most(trust).text(text, Some(Role::User));
+    NewText { author: SessionSkill::author(&name), ..text }
 }
 
 /// The folder of a skill, as a text that says to follow it names it.
@@ -118,7 +114,7 @@ fn folder_shown(app: &App, skill: &Skill) -> String {
 }
 
 /// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
-pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
+pub(crate) async fn named_in(app: &App, asker: &Asker, text: &str) -> Vec<NewText> {
     let names = names_in(text);
     if names.is_empty() {
         return Vec::new();
@@ -139,7 +135,7 @@ pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
             break;
         }
         app.frontend.note(&format!("the text of the skill {name} goes with the message"));
-        followed_ones.push(followed(app, skill));
+        followed_ones.push(text_to_follow(app, asker, skill));
     }
     followed_ones
 }

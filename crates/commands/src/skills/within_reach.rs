@@ -102,22 +102,24 @@ pub(super) fn changed_since(app: &App, skill: &Skill, path: &Path) -> String {
 }
 
 fn followable(app: &App, skill: &Skill) -> SessionSkill {
+    let (variables, missing_variables) = variables(app, skill);
     SessionSkill {
         name: masked(app, &skill.file.name),
         file: skill.path.to_string_lossy().into_owned(),
+        other_file: refused_skill(app, skill).map(|refused| refused.path),
+        for_model: skill.file.for_model,
         allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
-        variables: variables(app, skill),
+        variables,
+        missing_variables,
     }
 }
 
-/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked.
-fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked;
+/// and the others, each with the reason.
+fn variables(app: &App, skill: &Skill) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut found, mut missing) = (BTreeMap::new(), Vec::new());
     for name in app.settings.skills.variables.get(&skill.file.name).into_iter().flatten() {
-        let left_out = |why: &str| {
-            let shown = masked(app, &skill.file.name);
-            app.frontend.note(&format!("commands of the skill {shown} do not get {name}: {why}"));
-        };
+        let mut left_out = |why: &str| missing.push(format!("{name}: {why}"));
         match std::env::var(name) {
             _ if skill.source.is_of_workspace() => {
                 left_out("it is a skill of the workspace; `drawloom skills add` makes it yours");
@@ -129,7 +131,7 @@ fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
             _ => left_out("it is not set"),
         }
     }
-    found
+    (found, missing)
 }
 
 /// Names of skills that a message may name.

@@ -102,6 +102,37 @@ fn s25_unattended_the_accepted_text_of_a_skill_is_used() {
     assert!(!notices.contains("accepted is used"), "{notices}");
 }
 
+/// S §25: whichever file of it a model reads, it follows the skill as its owner accepted it.
+#[test]
+fn s25_reading_a_changed_skill_follows_the_accepted_one() {
+    let (world, here) = world(&[json!({"text": "Done."})]);
+    skill(&world, "here/skills/paint", "allowed-tools: Read\n");
+    world.ok(&["workspace", "trust", &text(&here)]);
+    change(&world);
+    let write = json!({"name": "write", "arguments": {"path": "note.md", "content": "x"}});
+    let lines = |path: &str, told: &str| {
+        let read = json!({"name": "read", "arguments": {"path": path}});
+        says(
+            &world,
+            &[
+                calls(&json!([read])),
+                json!({"tool_calls": calls(&json!([write]))["tool_calls"], "expect": told}),
+                json!({"text": "Done."}),
+            ],
+        );
+    };
+    for (path, told, is_denied) in [
+        ("skills/paint/SKILL.md", "skills/paint/SKILL.md is not the accepted text of the skill paint", true),
+        ("AGENTS.md", "Be careful.", false),
+    ] {
+        lines(path, told);
+        let answer = json_of(&world, &["chat", "--new", "-m", "Paint."]);
+        assert_eq!(answer["text"], "Done.", "{answer}");
+        assert_eq!(answer["denied"].as_array().map(Vec::len), Some(usize::from(is_denied)), "{answer}");
+        assert_eq!(here.join("note.md").exists(), !is_denied);
+    }
+}
+
 /// A list that a conversation began with names files of its time: the model is told which to read now.
 #[test]
 fn a_conversation_that_goes_on_is_told_where_the_accepted_text_is() {

@@ -226,5 +226,7 @@ fn a_message_that_names_a_skill_takes_its_text_along() {
     let run = say("/do");
     assert!(run.code == Some(0) && !run.err.contains("goes with"), "{run:?}");
     let run = world.run(&["--workspace", &project, "skills", "run", "weave", "A scarf of $paint."]);
-    assert!(run.out.contains("First do weave.\n\nA scarf") && !run.err.contains("goes with"), "{run:?}");
+    assert!(run.out == "A scarf of $paint.\n" && !run.err.contains("goes with"), "{run:?}");
+    let followed = nodes(&world).into_iter().rfind(|node| node["author"] == "skill/weave");
+    assert!(followed.unwrap()["text"].as_str().unwrap().ends_with("First do weave."));
 }
