@@ -15,7 +15,7 @@ use tools::SessionSkill;
 use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::accepted_texts::{accepted_text, earlier_stand_in};
+use super::accepted_texts::{accepted_text, remove_unused, stand_in};
 use super::{built_in, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
@@ -44,7 +44,13 @@ pub(crate) struct SkillsOfSession {
 impl SkillsOfSession {
     /// Looks at the skills within reach, and says what was not looked at or not taken.
     pub(crate) async fn read(app: &App) -> Self {
-        let Catalog { skills, refused } = of_session(app).await;
+        let accepted = workspaces::accepted(app).await;
+        let Catalog { skills, refused } = catalog(app, app.workspace.root.as_ref(), &accepted).await;
+        // Of a workspace that was named all texts count, and what stands in for others is not known.
+        if accepted != Accepted::All {
+            let stand_ins = skills.iter().filter(|skill| skill.stands_in_for.is_some());
+            remove_unused(app, &stand_ins.map(|skill| &*skill.path).collect::<Vec<_>>());
+        }
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let refused_skills = skills.iter().filter_map(|skill| refused_skill(app, skill)).collect();
@@ -85,7 +91,7 @@ fn refused_skill(app: &App, skill: &Skill) -> Option<RefusedSkill> {
         (Some(path), _) => path.clone(),
         (None, Some(_)) => skill.path.clone(),
         // A list of the time when its accepted text stood in for it names that.
-        (None, None) if skill.path.is_relative() => earlier_stand_in(app, &skill.path)?,
+        (None, None) if skill.path.is_relative() => stand_in(app, &skill.path)?,
         (None, None) => return None,
     };
     Some(RefusedSkill { path: path_shown(app, &path), accepted })

@@ -140,6 +140,7 @@ const ROWS: &[Row] = &[
     row("--workspace {project} skills check --strict", "ok skills problems"),
     row("--workspace {project} skills show paint", "name path text"),
     row("skills new weave", "name path text"),
+    row("skills remove weave --yes", "name path"),
     row("skills export {copy}.skills", "folder written unchanged"),
     row("--workspace {project} skills disable paint", "key value source"),
     row("approvals list", "approvals"),
