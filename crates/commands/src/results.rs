@@ -128,6 +128,8 @@ pub enum CommandOutcome {
     Skill(skills::SkillTextShown),
     /// `skills export`.
     SkillsExported(skills::SkillsExported),
+    /// `skills remove`.
+    SkillRemoved(skills::SkillRemoved),
     /// `skills check`.
     SkillsChecked(skills::SkillsChecked),
     /// `handoff check`.

@@ -5,11 +5,13 @@ mod adding;
 mod built_in;
 mod check;
 mod exporting;
+mod removing;
 mod within_reach;
 
 use std::path::Path;
 
-use loom::Trust;
+use loom::plan::NewText;
+use loom::{Role, Trust};
 use skills::{Catalog, RefusedPlace, Skill};
 use tools::SessionSkill;
 use workspace::trust::Accepted;
@@ -17,12 +19,13 @@ use workspace::{ReadRules, RelativePath, Root};
 
 use crate::app::{App, naming::nearest};
 use crate::args::skills::SkillsCommand;
-use crate::custom_commands::Expansion;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::results::skills::{SkillShown, SkillTextShown, SkillsShown};
 use crate::rights::Asker;
+use crate::workspaces::difference_of;
 
+pub use accepted_texts::text_in_place;
 pub use built_in::write_below as write_built_in;
 pub use within_reach::{SkillSources, index, refusal};
 pub(crate) use within_reach::{SkillsOfSession, names_within_reach, outside_texts, why_outside};
@@ -66,6 +69,7 @@ pub(crate) async fn command(
         }
         SkillsCommand::New(args) => adding::new(app, asker, &args).await,
         SkillsCommand::Add(args) => adding::add(app, asker, &args).await,
+        SkillsCommand::Remove(args) => removing::remove(app, asker, &args).await,
         SkillsCommand::Export(args) => exporting::export(app, &args),
         SkillsCommand::Run(_) => {
             Err(CommandError::usage("a skill is followed in a conversation", "say `/skills run NAME`"))
@@ -76,16 +80,11 @@ pub(crate) async fn command(
     }
 }
 
-/// What is said so that a model follows a skill for what this text says, which may be empty.
+/// The text by which the model follows the skill of this name.
 ///
 /// # Errors
 /// There is no skill of that name, or it is not offered.
-pub(crate) async fn expansion(
-    app: &App,
-    asker: &Asker,
-    name: &str,
-    text: &str,
-) -> Result<Expansion, CommandError> {
+pub(crate) async fn named(app: &App, asker: &Asker, name: &str) -> Result<NewText, CommandError> {
     let found = as_judged_now(app, asker).await?.skills;
     let skill = of_name(app, &found, name)?;
     let offered = shown(app, skill);
@@ -100,16 +99,17 @@ pub(crate) async fn expansion(
             "nothing was sent; `drawloom skills list` says what each needs",
         ));
     }
-    let Expansion { text: body, trust } = followed(app, skill);
-    Ok(Expansion { text: format!("{body}\n\n{text}").trim_end().to_owned(), trust })
+    Ok(text_to_follow(app, asker, skill))
 }
 
 /// What is said so that a model follows a skill.
-fn followed(app: &App, skill: &Skill) -> Expansion {
+fn text_to_follow(app: &App, asker: &Asker, skill: &Skill) -> NewText {
     let folder = folder_shown(app, skill);
     let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
-    Expansion { text: SessionSkill::instruction(&name, &folder, &body), trust }
+    let text = SessionSkill::instruction(&name, &folder, &body);
+    let text = asker.clone().trusted_at_most(trust).text(text, Some(Role::User));
+    NewText { author: SessionSkill::author(&name), ..text }
 }
 
 /// The folder of a skill, as a text that says to follow it names it.
@@ -118,7 +118,7 @@ fn folder_shown(app: &App, skill: &Skill) -> String {
 }
 
 /// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
-pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
+pub(crate) async fn named_in(app: &App, asker: &Asker, text: &str) -> Vec<NewText> {
     let names = names_in(text);
     if names.is_empty() {
         return Vec::new();
@@ -139,7 +139,7 @@ pub(crate) async fn named_in(app: &App, text: &str) -> Vec<Expansion> {
             break;
         }
         app.frontend.note(&format!("the text of the skill {name} goes with the message"));
-        followed_ones.push(followed(app, skill));
+        followed_ones.push(text_to_follow(app, asker, skill));
     }
     followed_ones
 }
@@ -168,28 +168,30 @@ fn names_in(text: &str) -> Vec<&str> {
 /// The skill of a name: the one that is offered, else the first.
 fn of_name<'s>(app: &App, skills: &'s [Skill], name: &str) -> Result<&'s Skill, CommandError> {
     let of_name = || skills.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(name));
-    of_name().find(|skill| skill.is_eligible()).or_else(|| of_name().next()).ok_or_else(|| {
-        let near = nearest(skills.iter().map(|skill| masked(app, &skill.file.name)), name);
-        let hint = near.map_or_else(
-            || "`drawloom skills list` names all".to_owned(),
-            |near| format!("did you mean {near}?"),
-        );
-        CommandError::not_found("skill", name, hint)
-    })
+    let found = of_name().find(|skill| skill.is_eligible()).or_else(|| of_name().next());
+    found.ok_or_else(|| unknown(skills.iter().map(|skill| masked(app, &skill.file.name)), name))
+}
+
+/// The error of a name that no skill has, among the names of those that there are.
+pub fn unknown(names: impl Iterator<Item = String>, name: &str) -> CommandError {
+    let hint = nearest(names, name).map_or_else(
+        || "`drawloom skills list` names all".to_owned(),
+        |near| format!("did you mean {near}?"),
+    );
+    CommandError::not_found("skill", name, hint)
 }
 
 fn skill_shown(app: &App, skill: &Skill) -> SkillTextShown {
     SkillTextShown { skill: shown(app, skill), text: text_of(app, skill), difference: None }
 }
 
-/// How the file that a skill stands in for differs from its accepted text, as a unified diff with secrets masked.
+/// How the file that a skill stands in for differs from its accepted text.
 fn difference(app: &App, (root, accepted): &(Root, Accepted), skill: &Skill) -> Option<String> {
     let path = skill.stands_in_for.as_ref()?;
     let now =
         root.read(&RelativePath::from_components(path).ok()?, &ReadRules::at_most(skills::MAX_BYTES)).ok()?;
     let before = accepted.before(path, now.digest())?;
-    let now = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&now.bytes)).text.into_owned();
-    Some(tools::unified_diff(&path.to_string_lossy(), Some(before), Some(&now)))
+    Some(difference_of(path, Some(before), &String::from_utf8_lossy(&now.bytes), &app.runtime.masker))
 }
 
 /// The text of a skill behind its frontmatter.

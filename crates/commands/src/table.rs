@@ -162,6 +162,7 @@ impl Command {
             Self::Skills(SkillsCommand::Run(_)) => spec("skills run", Act),
             Self::Skills(SkillsCommand::New(_)) => spec("skills new", Admin),
             Self::Skills(SkillsCommand::Add(_)) => spec("skills add", Admin),
+            Self::Skills(SkillsCommand::Remove(_)) => spec("skills remove", Admin),
             Self::Skills(SkillsCommand::Export(_)) => spec("skills export", Admin),
             Self::Skills(SkillsCommand::Enable(_)) => spec("skills enable", Admin),
             Self::Skills(SkillsCommand::Disable(_)) => spec("skills disable", Admin),

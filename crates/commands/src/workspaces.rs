@@ -83,10 +83,15 @@ pub fn difference(
 ) -> Option<String> {
     let before = record.inventory.texts.get(path);
     let was_there = record.inventory.items.iter().any(|item| item.path == path);
-    let after = masker.mask_entering(looked.inventory.texts.get(path)?).text;
+    let after = looked.inventory.texts.get(path)?;
     let is_kept = before.is_some() || !was_there;
-    let name = path.to_string_lossy();
-    is_kept.then(|| ::tools::unified_diff(&name, before.map(String::as_str), Some(&after)))
+    is_kept.then(|| difference_of(path, before.map(String::as_str), after, masker))
+}
+
+/// How a text differs from the accepted one, in which secrets are masked, as a unified diff without any.
+pub(crate) fn difference_of(path: &Path, accepted: Option<&str>, now: &str, masker: &Masker) -> String {
+    let now = masker.mask_entering(now).text;
+    ::tools::unified_diff(&path.to_string_lossy(), accepted, Some(&now))
 }
 
 /// What the owner said about the folder that stands at a path; nothing where another one stood there then.

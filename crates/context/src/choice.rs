@@ -327,10 +327,11 @@ impl WindowChoice<'_> {
         let refused = chosen.prefix.skills_among(&self.request.bootstrap.refused_skills);
         if let Some(offer) = Offer::skills(&refused, &stands).filter(|offer| stands.lacks(offer)) {
             chosen.notices.extend(refused.iter().map(|skill| {
-                format!(
-                    "{} stays in the list of this conversation: the model is told that it is not accepted",
-                    skill.path
-                )
+                let told = match &skill.accepted {
+                    Some(accepted) => format!("to read {accepted} in its place"),
+                    None => "that it is not accepted".to_owned(),
+                };
+                format!("{} stays in the list of this conversation: the model is told {told}", skill.path)
             }));
             offers.push(offer);
         }

@@ -76,15 +76,13 @@ impl Offer {
         let (version, text) = if !refused.is_empty() {
             let named = refused.iter().map(|skill| match &skill.accepted {
                 Some(accepted) => format!("{} (read {accepted} in its place)", skill.path),
-                None => skill.path.clone(),
+                None => format!("{} (its text is not accepted)", skill.path),
             });
             let refused = named.collect::<Vec<_>>().join(", ");
-            let text = format!(
-                "[These skills of the list are not accepted as their files are: {refused}. Do not use these files.]"
-            );
+            let text = format!("[Do not use these files of the list of skills: {refused}.]");
             (Digest::of(refused.as_bytes()).to_string(), text)
         } else if standing.version(SKILLS).is_some_and(|version| version != NONE) {
-            (NONE.to_owned(), "[All skills of the list are accepted again.]".to_owned())
+            (NONE.to_owned(), "[Use all files of the list of skills again.]".to_owned())
         } else {
             return None;
         };

@@ -26,11 +26,11 @@ pub struct SkillEntry {
     pub path: String,
 }
 
-/// A file of a skill that is not accepted as it is.
+/// A file of a skill that an earlier list names and that is not used as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedSkill {
     pub path: String,
-    /// The file with the text that was accepted before; none where there is none.
+    /// The file with the accepted text; none where there is none.
     pub accepted: Option<String>,
 }
 

@@ -213,6 +213,7 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Skills(found) => skills::list(found, to),
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsExported(written) => RenderedOutcome::new(skills::exported(written, to)),
+        CommandOutcome::SkillRemoved(removed) => RenderedOutcome::new(skills::removed(removed, to)),
         CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),
         CommandOutcome::HandoffChecked(found) => RenderedOutcome::new(handoff::checked(found, to)),
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),

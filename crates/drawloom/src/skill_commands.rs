@@ -1,10 +1,9 @@
 //! `skills enable` and `skills disable`: the list of those that are switched off.
 
 use commands::CommandError;
-use commands::app::nearest;
 use commands::args::maintenance::ConfigCommand;
 use commands::settings::SkillSettings;
-use commands::skills::SkillSources;
+use commands::skills::{SkillSources, unknown};
 use commands::workspaces::InspectedFolder;
 use skills::own;
 use text::terminal::one_line;
@@ -70,10 +69,5 @@ fn name_of_skill(
     if let Some(found) = names.iter().find(|other| other.to_lowercase() == name.to_lowercase()) {
         return Ok(found.clone());
     }
-    let near = nearest(names.iter().map(|other| masker.mask(other).text.into_owned()), name);
-    let hint = near.map_or_else(
-        || "`drawloom skills list` names all".to_owned(),
-        |near| format!("did you mean {near}?"),
-    );
-    Err(CommandError::not_found("skill", name, hint))
+    Err(unknown(names.iter().map(|other| masker.mask(other).text.into_owned()), name))
 }

@@ -7,15 +7,19 @@
 
 use std::fmt;
 
-use crate::call::{CallFacts, Effect};
+use crate::call::{CallFacts, Effect, PathUse};
 use crate::decision::{Decision, Reason, Repeat, Verdict};
-use crate::matching::CallView;
+use crate::matching::{CallView, shown};
 use crate::pattern::Pattern;
 use crate::pattern_parser::parse;
 
 /// Characters that mean more in a shell or a glob than themselves.
 const SPECIAL: &[char] =
     &['*', '?', '[', ']', '{', '}', '$', '`', ';', '|', '&', '<', '>', '(', ')', '\\', '"', '\'', '\n'];
+
+/// Characters of a reason: those that repeat what is allowed, and those of a file.
+const SHOWN: usize = 200;
+const NAMED: usize = 80;
 
 /// Names of other clients for tools that change something, and those here.
 const TOOLS: [(&str, &[&str]); 6] = [
@@ -46,18 +50,35 @@ impl AllowedTools {
         let view = CallView::new(call);
         // A line of which not each part is known is a command all the same, and the sandbox its wall.
         let is_any_line = call.command.is_some() && self.patterns.iter().any(is_of_any_line);
-        if is_any_line || view.is_covered_by(&self.patterns) {
+        let unwritten = view.redirected().find(|(_, path)| !self.writes(path.as_ref()));
+        if is_any_line || (unwritten.is_none() && view.is_covered_by(&self.patterns)) {
             return None;
         }
+        let uncovered = unwritten.map(|(target, _)| format!("writing {}", shown(target, NAMED)));
         let reason = Reason::Skill { skill: skill.to_owned(), allowed: self.to_string() };
-        let (repeat, shows_diff, uncovered) = (Repeat::EachTime, false, None);
+        let (repeat, shows_diff) = (Repeat::EachTime, false);
         Some(Verdict { decision: Decision::Deny, reason, repeat, shows_diff, uncovered })
+    }
+
+    /// Whether the tool `write` or `edit` would be allowed to write a file, or any where it is not known.
+    fn writes(&self, path: Option<&PathUse>) -> bool {
+        ["write", "edit"].into_iter().any(|tool| {
+            let paths = path.cloned().into_iter().collect();
+            let (tool, effects) = (tool.to_owned(), [Effect::Write].into());
+            let call = CallFacts { tool, effects, paths, ..CallFacts::default() };
+            CallView::new(&call).is_covered_by(&self.patterns)
+        })
     }
 }
 
+/// As the reason of a refusal repeats it.
 impl fmt::Display for AllowedTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.entries.is_empty() { f.write_str("reading") } else { f.write_str(&self.entries.join(", ")) }
+        if self.entries.is_empty() {
+            f.write_str("reading")
+        } else {
+            f.write_str(&shown(&self.entries.join(", "), SHOWN))
+        }
     }
 }
 

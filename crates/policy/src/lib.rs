@@ -39,6 +39,7 @@ mod policy;
 mod programs;
 mod rule;
 mod shell;
+mod steering_variables;
 mod table;
 
 pub use allowed_tools::AllowedTools;
@@ -56,4 +57,5 @@ pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};
 pub use rule::PolicyRule;
 pub use shell::unfinished_line;
+pub use steering_variables::steers_programs;
 pub use table::{Loosening, Row, RowId, TABLE};

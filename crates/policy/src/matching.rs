@@ -8,12 +8,15 @@ use std::net::IpAddr;
 
 use workspace::RelativePath;
 
-use crate::call::{CallFacts, CommandFacts, CommandStart, Effect, PathAccess, PathUse};
+use crate::call::{CallFacts, CommandFacts, CommandStart, Effect, PathAccess, PathPlace, PathUse};
 use crate::exec_match::{self, Match};
 use crate::pattern::{EVERY_TOOL, Limit, Pattern, host_name};
 use crate::rule::PolicyRule;
-use crate::shell::{CommandLine, Redirection, SimpleCommand};
+use crate::shell::{CommandLine, Redirection, SimpleCommand, Word};
 use crate::table::is_protected;
+
+/// The file that keeps nothing.
+const NOWHERE: &str = "/dev/null";
 
 /// Part of a call.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +38,24 @@ fn is_host(text: &str) -> bool {
 /// Characters of a part of a call that are named.
 const NAMED: usize = 80;
 
-/// The beginning of a part of a call, of which nothing is hidden.
-fn shown(part: &str) -> String {
-    let mut beginning = part.chars();
-    let shown: String = beginning
-        .by_ref()
-        .take(NAMED)
-        .map(|char| match char {
+/// The beginning of a text in one line, of which nothing is hidden: at most so many characters, and a mark where more
+/// follow.
+pub(crate) fn shown(text: &str, most: usize) -> String {
+    let (mut shown, mut length) = (String::new(), 0);
+    for char in text.chars() {
+        let char = match char {
             '"' | '\'' | '\\' => char.to_string(),
             // It stands between two of them.
             '`' => "\\u{60}".to_owned(),
             other => other.escape_debug().to_string(),
-        })
-        .collect();
-    if beginning.next().is_some() { shown + "…" } else { shown }
+        };
+        length += char.chars().count();
+        if length > most {
+            return shown + "…";
+        }
+        shown += &char;
+    }
+    shown
 }
 
 /// A call with its command line read.
@@ -105,14 +112,14 @@ impl<'a> CallView<'a> {
     /// A command or a host in words, in one line; none of other items.
     pub(crate) fn named(&self, item: Item<'_>) -> Option<String> {
         match item {
-            Item::Host(host) if is_host(host) => Some(format!("the host {}", shown(host))),
-            Item::Host(other) => Some(format!("`{}`, which is no host", shown(other))),
+            Item::Host(host) if is_host(host) => Some(format!("the host {}", shown(host, NAMED))),
+            Item::Host(other) => Some(format!("`{}`, which is no host", shown(other, NAMED))),
             Item::Command(_) | Item::Effect(Effect::Exec) if !self.is_plain => {
                 Some("a line that is more than plain commands".to_owned())
             }
             Item::Command(command) => {
                 let words: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
-                Some(format!("`{}`", shown(&words.join(" "))))
+                Some(format!("`{}`", shown(&words.join(" "), NAMED)))
             }
             Item::Effect(_) | Item::Path(_) => None,
         }
@@ -227,6 +234,24 @@ impl<'a> CallView<'a> {
         self.demands().into_iter().all(|item| patterns.iter().any(|pattern| self.covers(pattern, item)))
     }
 
+    /// Files that its line writes by redirections, with their names there; none of one that is known only once it runs.
+    pub(crate) fn redirected(&self) -> impl Iterator<Item = (&str, Option<PathUse>)> {
+        let redirections = self.line.iter().flat_map(|line| &line.redirections);
+        let written = redirections.filter(|to| to.writes && to.target.text != NOWHERE);
+        written.map(|Redirection { target, .. }| {
+            let command = self.call.command.as_ref().filter(|_| self.is_plain && target.known);
+            let path = command.and_then(|command| {
+                Some(PathUse {
+                    path: target_below(&command.directory, target)?,
+                    further_root: command.further_root.clone(),
+                    access: PathAccess::Write,
+                    place: PathPlace::WritableRoot,
+                })
+            });
+            (target.text.as_str(), path)
+        })
+    }
+
     /// Whether all that a limit speaks of lies within it.
     fn is_within(&self, limit: Option<&Limit>) -> bool {
         match limit {
@@ -293,12 +318,16 @@ fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
 
 fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -> bool {
     let Redirection { target, writes } = redirection;
-    if target.text == "/dev/null" {
+    if target.text == NOWHERE {
         return true;
     }
     if moves || !target.known || target.text.starts_with(['/', '~']) {
         return false;
     }
-    let path = RelativePath::parse(&format!("{directory}/{}", target.text));
-    path.is_ok_and(|path| !(*writes && is_protected(&path)))
+    target_below(directory, target).is_some_and(|path| !(*writes && is_protected(&path)))
+}
+
+/// The target of a redirection of a command that runs in this folder; none where it leads out of the root.
+fn target_below(directory: &RelativePath, target: &Word) -> Option<RelativePath> {
+    RelativePath::parse(&format!("{directory}/{}", target.text)).ok()
 }

@@ -180,7 +180,12 @@ fn allowed_tools(fields: &Map, findings: &mut Vec<Finding>) -> Option<Vec<String
     match fields.get(KEY) {
         Ok(None) => None,
         Ok(Some(YamlValue::Scalar(scalar))) => match scalar.kind() {
-            ScalarKind::Null => None,
+            ScalarKind::Null => {
+                wrong(format!(
+                    "`{KEY}` has no value: it allows reading alone; without the key nothing is narrowed"
+                ));
+                Some(Vec::new())
+            }
             _ => Some(entries(scalar.source())),
         },
         Ok(Some(YamlValue::List(all))) => {

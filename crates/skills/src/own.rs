@@ -31,8 +31,8 @@ pub const OWN: [OwnSkill; 5] = [
     OwnSkill { name: "summarize", text: include_str!("../own/summarize/SKILL.md"), is_built_in: true },
 ];
 
-/// The name of a skill that is kept for Drawloom's own before there is one.
-const KEPT: &str = "reminders";
+/// Name of a skill of Drawloom's own that there is not yet.
+const RESERVED: &str = "reminders";
 
 /// The built-in skills.
 pub fn built_in() -> impl Iterator<Item = &'static OwnSkill> {
@@ -47,7 +47,7 @@ pub fn is_built_in(name: &str) -> bool {
 /// Whether no other skill may have the name, in whatever spelling.
 pub(crate) fn is_reserved(name: &str) -> bool {
     let name = folded(&name.nfkc().collect::<String>());
-    name == KEPT || OWN.iter().any(|own| own.name == name)
+    name == RESERVED || OWN.iter().any(|own| own.name == name)
 }
 
 /// Whether the bytes are those of a skill of Drawloom's own.

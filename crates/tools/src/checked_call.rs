@@ -68,7 +68,7 @@ impl CheckedCall {
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
     pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         let facts = self.facts();
-        let refusal = self.skills.refusal(&facts);
+        let refusal = self.skills.followed().refusal(&facts);
         // Whoever allowed a command before did not hear what it gets now.
         let permissions = if self.variables_told().is_some() { &[] } else { permissions };
         refusal.unwrap_or_else(|| self.scope.policy.decide_with(&facts, session, permissions))
@@ -164,7 +164,7 @@ impl CheckedCall {
 
     /// What a question says of the variables that its command gets; none of another call.
     fn variables_told(&self) -> Option<String> {
-        (self.tool.spec.name == EXEC).then(|| self.skills.told_variables())?
+        (self.tool.spec.name == EXEC).then(|| self.skills.followed().told_variables())?
     }
 
     /// The call in plan mode, where nothing may be changed: a command sees its folders read-only.
@@ -177,7 +177,7 @@ impl CheckedCall {
     pub fn run(&self, cancel: &Cancel, changes: &dyn ChangeRecorder, place: &CallPlace) -> ToolOutput {
         changes.begin(self.protected_paths());
         let mut call = CallScope::new(&self.scope, place, cancel, changes, self.plan_mode);
-        call.variables = self.skills.variables();
+        call.skills = self.skills.followed();
         let run = || {
             let run = || {
                 let output = self.tool.run(&call, self.arguments.clone());
@@ -191,10 +191,14 @@ impl CheckedCall {
             let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
             hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
         };
-        let output = beside_commands(&self.tool, (&call, &self.arguments), run);
+        let mut output = beside_commands(&self.tool, (&call, &self.arguments), run);
         self.entered.enter(&self.scope, changes, &self.places());
         if self.tool.spec.name == files::READ && output.status == ToolStatus::Ok {
-            self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments));
+            let told = self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments));
+            told.iter().for_each(|told| output.add_beside(told));
+        }
+        if self.tool.spec.name == EXEC {
+            output.brief.extend(self.skills.untold_missing_variables());
         }
         output
     }

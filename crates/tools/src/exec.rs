@@ -305,8 +305,8 @@ fn run(call: &CallScope<'_>, arguments: &Arguments) -> Result<String, String> {
 /// The walls of one call.
 fn walls(commands: &CommandScope, call: &CallScope<'_>, arguments: &Arguments) -> Result<Walls, String> {
     let mut walls = commands.walls.clone();
-    for (name, value) in &call.variables {
-        walls.environment.entry(name.clone()).or_insert_with(|| value.clone());
+    for (name, value) in call.skills.variables() {
+        walls.environment.entry(name).or_insert(value);
     }
     bound(&mut walls, arguments.timeout.unwrap_or(TIME));
     if call.plan_mode {

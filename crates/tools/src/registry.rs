@@ -24,7 +24,7 @@ use crate::folder_instructions::EnteredFolders;
 use crate::hooks::{HookEvent, HookedEvent, on_event, refusal};
 use crate::plan;
 use crate::search;
-use crate::session_skills::{SessionSkill, SessionSkills};
+use crate::session_skills::{SessionSkill, SessionSkills, TurnSkills};
 use crate::subagents::{self, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
@@ -109,9 +109,14 @@ impl ToolRegistry {
         Self { skills: Arc::new(SessionSkills::new(skills)), ..self }
     }
 
-    /// A text of the turn, which may say to follow a skill.
-    pub fn hear(&self, text: &str) {
-        self.skills.hear(text);
+    /// Follows the skill of this name, whose text its owner said in the turn.
+    pub fn follow(&self, skill: &str) {
+        self.skills.follow(skill);
+    }
+
+    /// Skills of the turn that began the session of a subagent.
+    pub fn skills_of_turn_before(&self) -> TurnSkills {
+        self.skills.of_turn_before()
     }
 
     fn of_checked(tools: ToolsByName, scope: ToolScope) -> Result<Self, String> {
@@ -135,10 +140,11 @@ impl ToolRegistry {
         self.told_written.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).copied()
     }
 
-    /// A turn begins, with this newest event of the store. That of the turn before; none of the first.
-    pub fn begin_turn(&self, newest: u64) -> Option<u64> {
+    /// A turn begins, with this newest event of the store, which goes on with these skills. The event of the turn before;
+    /// none of the first.
+    pub fn begin_turn(&self, newest: u64, skills: &TurnSkills) -> Option<u64> {
         self.entered.clear();
-        self.skills.begin_turn();
+        self.skills.begin_turn(skills);
         Some(self.turn_began.swap(newest, Ordering::Relaxed)).filter(|before| *before != 0)
     }
 

@@ -1,105 +1,98 @@
 //! Skills that a session follows: what one leaves of the tools, and which variables its commands get, until the turn ends
 //! (spec: agent §6, security §25).
 //!
-//! A skill is followed once the file of it was read by the tool `read`, or a text of the turn says to follow it. Subagents
+//! A skill is followed once the file of it was read by the tool `read`, or its text was said in the turn, which its author
+//! tells. A turn that the result of a subagent begins goes on with the skills of the turn that began that one; subagents
 //! follow the skills that their parent followed when it began them, to their end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use loom::{Author, AuthorKind};
 use policy::{AllowedTools, CallFacts, PathAccess, PathUse, Verdict};
 
 use crate::tool::ToolScope;
 
+/// What names of the authors of skills' texts begin with.
+const AUTHOR: &str = "skill/";
+
 /// A skill that a session may follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionSkill {
     pub name: String,
     /// The file, as a model is told of it.
     pub file: String,
+    /// A file of it with a text that is not the accepted one, or that had this one in an earlier list.
+    pub other_file: Option<String>,
+    /// Whether models are told of it; variables of another one go with it only where its owner names it.
+    pub for_model: bool,
     /// Calls that it allows; none where it narrows nothing.
     pub allowed: Option<AllowedTools>,
     /// Variables that commands get.
     pub variables: BTreeMap<String, String>,
+    /// Variables that the owner lists and commands do not get, each with the reason.
+    pub missing_variables: Vec<String>,
 }
 
 impl SessionSkill {
     /// The text that says to follow a skill.
     pub fn instruction(name: &str, folder: &str, body: &str) -> String {
-        format!("{}{folder}):\n\n{}", begins(name), body.trim())
+        format!("Follow the skill {name} (its folder is {folder}):\n\n{}", body.trim())
     }
 
-    fn is_meant_by(&self, text: &str) -> bool {
-        // Its folder may be another one by now, as that of a text that was accepted is.
-        text.starts_with(&begins(&self.name))
+    /// The author of the text that says to follow a skill.
+    pub fn author(name: &str) -> Author {
+        Author { kind: AuthorKind::Tool, id: format!("{AUTHOR}{name}"), profile: None }
+    }
+
+    /// The name of the skill whose text an author's is.
+    pub fn named_by(author: &Author) -> Option<&str> {
+        author.id.strip_prefix(AUTHOR).filter(|_| author.kind == AuthorKind::Tool)
     }
 }
 
-/// How the text begins that says to follow a skill.
-fn begins(name: &str) -> String {
-    format!("Follow the skill {name} (its folder is ")
+/// Skills that are followed, by their files.
+#[derive(Clone, Default)]
+pub(crate) struct FollowedSkills(BTreeMap<String, FollowedSkill>);
+
+#[derive(Clone)]
+struct FollowedSkill {
+    skill: Arc<SessionSkill>,
+    /// Whether its owner named it.
+    is_named: bool,
 }
 
-/// Skills of a session, with those that are followed, by their places.
-#[derive(Debug, Default)]
-pub(crate) struct SessionSkills {
-    all: Vec<SessionSkill>,
-    of_parent: BTreeSet<usize>,
-    of_turn: Mutex<BTreeSet<usize>>,
-}
-
-impl SessionSkills {
-    pub(crate) fn new(all: Vec<SessionSkill>) -> Self {
-        Self { all, ..Self::default() }
+impl FollowedSkills {
+    fn follow(&mut self, skill: &Arc<SessionSkill>, is_named: bool) {
+        let followed = self.0.entry(skill.file.clone());
+        followed.or_insert_with(|| FollowedSkill { skill: Arc::clone(skill), is_named }).is_named |= is_named;
     }
 
-    /// Skills of a subagent that is begun now.
-    pub(crate) fn of_subagent(&self) -> Self {
-        Self { all: self.all.clone(), of_parent: self.places(), of_turn: Mutex::default() }
+    fn extend(&mut self, others: &Self) {
+        others.0.values().for_each(|other| self.follow(&other.skill, other.is_named));
     }
 
-    pub(crate) fn begin_turn(&self) {
-        self.of_turn.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    /// Follows the skills that a text says to follow.
-    pub(crate) fn hear(&self, text: &str) {
-        self.follow(|skill| skill.is_meant_by(text));
-    }
-
-    /// Follows the skill whose file was read.
-    pub(crate) fn has_read(&self, scope: &ToolScope, paths: &[PathUse]) {
-        self.follow(|skill| {
-            scope.path_use(&skill.file, PathAccess::Read).is_some_and(|file| paths.contains(&file))
-        });
-    }
-
-    fn follow(&self, is_meant: impl Fn(&SessionSkill) -> bool) {
-        let meant = (0..).zip(&self.all).filter(|(_, skill)| is_meant(skill)).map(|(place, _)| place);
-        self.of_turn.lock().unwrap_or_else(PoisonError::into_inner).extend(meant);
-    }
-
-    fn places(&self) -> BTreeSet<usize> {
-        &self.of_parent | &*self.of_turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn followed(&self) -> impl Iterator<Item = &SessionSkill> {
-        self.places().into_iter().filter_map(|place| self.all.get(place))
-    }
-
-    /// The refusal of a call that a skill which is followed does not allow.
+    /// The refusal of a call that one of them does not allow.
     pub(crate) fn refusal(&self, call: &CallFacts) -> Option<Verdict> {
-        self.followed().find_map(|skill| skill.allowed.as_ref()?.refusal(&skill.name, call))
+        let mut all = self.0.values();
+        all.find_map(|FollowedSkill { skill, .. }| skill.allowed.as_ref()?.refusal(&skill.name, call))
     }
 
-    /// Variables that commands get for the skills that are followed.
+    /// Skills whose variables commands get.
+    fn with_variables(&self) -> impl Iterator<Item = &SessionSkill> {
+        let gives = |followed: &&FollowedSkill| followed.is_named || followed.skill.for_model;
+        self.0.values().filter(gives).map(|followed| &*followed.skill)
+    }
+
+    /// Variables that commands get for them.
     pub(crate) fn variables(&self) -> BTreeMap<String, String> {
-        self.followed().flat_map(|skill| skill.variables.clone()).collect()
+        self.with_variables().flat_map(|skill| skill.variables.clone()).collect()
     }
 
     /// What a question about a command says of its variables.
     pub(crate) fn told_variables(&self) -> Option<String> {
-        let told = self.followed().filter(|skill| !skill.variables.is_empty()).map(|skill| {
+        let told = self.with_variables().filter(|skill| !skill.variables.is_empty()).map(|skill| {
             let names: Vec<&str> = skill.variables.keys().map(String::as_str).collect();
             format!("with {} for the skill {}", names.join(", "), skill.name)
         });
@@ -108,10 +101,110 @@ impl SessionSkills {
     }
 }
 
+/// Without the values of variables.
+impl fmt::Debug for FollowedSkills {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Skills that a turn follows by now. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct TurnSkills(Arc<Mutex<FollowedSkills>>);
+
+impl TurnSkills {
+    fn lock(&self) -> MutexGuard<'_, FollowedSkills> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Skills of a session, with those that are followed.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSkills {
+    all: Vec<Arc<SessionSkill>>,
+    /// What its parent followed when it began the session.
+    of_parent: FollowedSkills,
+    /// The turn that began the session.
+    began_in: TurnSkills,
+    of_turn: Mutex<TurnSkills>,
+    /// What was said of variables that commands do not get.
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl SessionSkills {
+    pub(crate) fn new(all: Vec<SessionSkill>) -> Self {
+        Self { all: all.into_iter().map(Arc::new).collect(), ..Self::default() }
+    }
+
+    /// Skills of a subagent that is begun now.
+    pub(crate) fn of_subagent(&self) -> Self {
+        let (of_parent, began_in) = (self.followed(), self.of_turn());
+        Self { all: self.all.clone(), of_parent, began_in, ..Self::default() }
+    }
+
+    /// Skills of the turn that began the session.
+    pub(crate) fn of_turn_before(&self) -> TurnSkills {
+        self.began_in.clone()
+    }
+
+    /// A turn begins, which goes on with those of an earlier one.
+    pub(crate) fn begin_turn(&self, before: &TurnSkills) {
+        let skills = TurnSkills(Arc::new(Mutex::new(before.lock().clone())));
+        *self.of_turn.lock().unwrap_or_else(PoisonError::into_inner) = skills;
+    }
+
+    /// Follows the skill that the owner names. Of two with one name it is the first that is offered, as its text is.
+    pub(crate) fn follow(&self, name: &str) {
+        if let Some(skill) = self.all.iter().find(|skill| skill.name == name) {
+            self.of_turn().lock().follow(skill, true);
+        }
+    }
+
+    /// Follows the skills whose files were read. Returns what the model is told of those with another text than the
+    /// accepted one.
+    pub(crate) fn has_read(&self, scope: &ToolScope, paths: &[PathUse]) -> Vec<String> {
+        let is_read =
+            |file: &str| scope.path_use(file, PathAccess::Read).is_some_and(|file| paths.contains(&file));
+        let mut told = Vec::new();
+        for skill in &self.all {
+            let other = skill.other_file.as_deref().filter(|other| is_read(other));
+            if other.is_none() && !is_read(&skill.file) {
+                continue;
+            }
+            self.of_turn().lock().follow(skill, false);
+            let SessionSkill { name, file, .. } = &**skill;
+            told.extend(other.map(|other| {
+                format!("[{other} is not the accepted text of the skill {name}: {file} is, and is followed. Read that.]")
+            }));
+        }
+        told
+    }
+
+    fn of_turn(&self) -> TurnSkills {
+        self.of_turn.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn followed(&self) -> FollowedSkills {
+        let mut followed = self.of_parent.clone();
+        followed.extend(&self.of_turn().lock());
+        followed
+    }
+
+    /// What commands for the skills that are followed do not get, of what was not told before.
+    pub(crate) fn untold_missing_variables(&self) -> Vec<String> {
+        let followed = self.followed();
+        let missing = followed.with_variables().flat_map(|skill| {
+            let line =
+                |missing: &String| format!("commands of the skill {} do not get {missing}", skill.name);
+            skill.missing_variables.iter().map(line)
+        });
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.filter(|line| told.insert(line.clone())).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
     use serde_json::json;
 
@@ -133,8 +226,9 @@ mod tests {
         SessionSkill {
             name: name.to_owned(),
             file: format!("skills/{name}/SKILL.md"),
+            for_model: true,
             allowed: allowed.map(|allowed| AllowedTools::new(entries(allowed))),
-            variables: BTreeMap::new(),
+            ..SessionSkill::default()
         }
     }
 
@@ -168,23 +262,98 @@ mod tests {
         assert_eq!(decided(&registry, "art/note.md").0, Decision::Allow);
         // What it begins is narrowed to its end, whatever turn it is.
         let subagent = registry.of_subagent(None, false).unwrap();
-        subagent.begin_turn(1);
-        registry.begin_turn(2);
+        subagent.begin_turn(1, &TurnSkills::default());
+        registry.begin_turn(2, &TurnSkills::default());
         assert!(!is_narrowed());
         assert_eq!(decided(&subagent, "note.md").0, Decision::Deny);
         assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Allow);
-        for (text, narrows) in [
-            ("Please paint.", false),
-            ("I said: Follow the skill paint (its folder is skills/paint):\n\nPaint.", false),
-            (&*SessionSkill::instruction("paint", "elsewhere", "Paint."), true),
-            (&*SessionSkill::instruction("painting", "skills/paint", "Paint."), false),
-            (&*SessionSkill::instruction("free", "skills/free", "Be free."), false),
-            (&*SessionSkill::instruction("paint", "skills/paint", "Paint."), true),
-        ] {
-            registry.begin_turn(3);
-            registry.hear(text);
-            assert_eq!(is_narrowed(), narrows, "{text}");
+        // So is the turn that its result begins, and what that begins.
+        registry.begin_turn(3, &subagent.skills_of_turn_before());
+        assert!(is_narrowed());
+        assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Deny);
+        // What that turn follows only later counts for the turn of a result as well.
+        registry.begin_turn(3, &TurnSkills::default());
+        let early = registry.of_subagent(None, false).unwrap();
+        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
+        assert_eq!(decided(&early, "note.md").0, Decision::Allow, "it began before");
+        registry.begin_turn(3, &TurnSkills::default());
+        assert!(!is_narrowed(), "control");
+        registry.begin_turn(3, &early.skills_of_turn_before());
+        assert!(is_narrowed());
+        for (name, narrows) in [("paint", true), ("painting", false), ("free", false)] {
+            registry.begin_turn(4, &TurnSkills::default());
+            registry.follow(name);
+            assert_eq!(is_narrowed(), narrows, "{name}");
         }
+    }
+
+    #[test]
+    fn a_skill_is_named_by_the_author_of_its_text() {
+        assert_eq!(SessionSkill::named_by(&SessionSkill::author("paint")), Some("paint"));
+        let typed = Author { id: "skill/paint".to_owned(), ..Author::owner() };
+        let spawned = Author { id: "spawn".to_owned(), ..SessionSkill::author("paint") };
+        let imported = Author { id: "import:0123/skill/paint".to_owned(), ..SessionSkill::author("paint") };
+        for other in [Author::owner(), typed, spawned, imported] {
+            assert_eq!(SessionSkill::named_by(&other), None, "{other:?}");
+        }
+    }
+
+    /// S §25: the accepted text of a skill is used, whichever file of it a model reads.
+    #[test]
+    fn s25_a_changed_file_follows_the_accepted_text() {
+        let file = "accepted/skills/paint/SKILL.md";
+        let changed = SessionSkill {
+            file: file.to_owned(),
+            other_file: Some("skills/paint/SKILL.md".to_owned()),
+            ..skill("paint", Some(&[]))
+        };
+        let fixture = following(vec![changed]);
+        for path in [file, "skills/paint/SKILL.md"] {
+            std::fs::create_dir_all(fixture.path(path).parent().unwrap()).unwrap();
+            fixture.put(path, "---\nname: paint\nallowed-tools: Write\n---\nPaint.\n");
+        }
+        for path in [file, "skills/paint/SKILL.md"] {
+            fixture.registry.begin_turn(1, &TurnSkills::default());
+            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Allow, "control");
+            fixture.call("read", &json!({"path": path})).unwrap();
+            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Deny, "{path}");
+        }
+    }
+
+    /// S §25: variables of a skill that models are not told of go along only where its owner names it.
+    #[test]
+    fn s25_variables_of_a_hidden_skill_are_passed_where_its_owner_names_it_alone() {
+        let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
+        for for_model in [true, false] {
+            let variables = variables.clone();
+            let skill = Arc::new(SessionSkill { variables, for_model, ..skill("deploy", Some(&[])) });
+            let mut followed = FollowedSkills::default();
+            followed.follow(&skill, false);
+            assert_eq!(followed.variables().len(), usize::from(for_model));
+            assert_eq!(followed.told_variables().is_some(), for_model);
+            let write = CallFacts {
+                tool: "write".to_owned(),
+                effects: [policy::Effect::Write].into(),
+                ..CallFacts::default()
+            };
+            assert!(followed.refusal(&write).is_some(), "it narrows all the same");
+            followed.follow(&skill, true);
+            followed.follow(&skill, false);
+            assert_eq!(followed.variables(), skill.variables);
+        }
+    }
+
+    #[test]
+    fn what_commands_do_not_get_is_told_once_and_of_a_skill_that_is_followed_alone() {
+        let missing_variables = vec!["OTHER: it is not set".to_owned()];
+        let skills = SessionSkills::new(vec![SessionSkill { missing_variables, ..skill("deploy", None) }]);
+        assert_eq!(skills.untold_missing_variables(), [""; 0]);
+        skills.follow("deploy");
+        assert_eq!(
+            skills.untold_missing_variables(),
+            ["commands of the skill deploy do not get OTHER: it is not set"]
+        );
+        assert_eq!(skills.untold_missing_variables(), [""; 0]);
     }
 
     /// S §25: whoever is asked about a command hears what it gets, and no answer is kept for another one.
@@ -198,7 +367,7 @@ mod tests {
         assert_eq!(before.preview().unwrap().unwrap(), "$ ls");
         let allowed = [before.lasting_answers(&facts).session.unwrap()];
         assert_eq!(before.decide(&facts, &allowed).decision, Decision::Allow, "control");
-        registry.hear(&SessionSkill::instruction("deploy", "skills/deploy", "Deploy."));
+        registry.follow("deploy");
         let call = call();
         assert_eq!(call.preview().unwrap().unwrap(), "$ ls\nwith TOKEN for the skill deploy");
         assert_eq!(call.lasting_answers(&facts), policy::LastingAnswers::default());

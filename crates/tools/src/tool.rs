@@ -4,7 +4,6 @@ mod output;
 mod typed;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +30,7 @@ use crate::exec::{ChangedFiles, CommandReport, CommandScope, how_it_runs};
 use crate::hooks::Hook;
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
+use crate::session_skills::FollowedSkills;
 use crate::web::NetworkTarget;
 
 pub use output::ToolOutput;
@@ -122,8 +122,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) pictures: RefCell<Vec<Picture>>,
     /// What a person reads of it while its turn goes on, beside the first line of what it says.
     pub(crate) brief: RefCell<Vec<String>>,
-    /// Variables that its command gets beside those of the walls.
-    pub(crate) variables: BTreeMap<String, String>,
+    /// Skills that were followed when it began.
+    pub(crate) skills: FollowedSkills,
     /// What commands in the background had changed before each command of this call began.
     pub(crate) background: RefCell<Vec<ChangedFiles>>,
 }
@@ -145,7 +145,7 @@ impl<'a> CallScope<'a> {
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
             brief: RefCell::default(),
-            variables: BTreeMap::new(),
+            skills: FollowedSkills::default(),
             background: RefCell::default(),
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use loom::{Author, PositionId, Trust, ViewName};
 use model::CancelHandle;
 use store::{Fence, Principal, SessionId};
+use tools::TurnSkills;
 
 use super::operation::{FollowUp, Say, SessionOperation};
 use super::steering::{RemoteInput, Reply};
@@ -52,6 +53,8 @@ pub(super) struct Pending {
     pub(super) hands_back: bool,
     /// The subagent that came to it, if one did: a turn that it begins goes on with the one that began the subagent.
     pub(super) result_of: Option<SessionId>,
+    /// Skills that a turn which it begins goes on with.
+    pub(super) skills: TurnSkills,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
     when: When,
@@ -73,6 +76,7 @@ impl Pending {
             answer_within,
             hands_back,
             result_of: None,
+            skills: TurnSkills::default(),
             remote,
             when,
         }
@@ -101,6 +105,7 @@ impl Pending {
             answer_within: Some(DEADLINE),
             hands_back: false,
             result_of: None,
+            skills: TurnSkills::default(),
             remote: None,
             when,
         }
@@ -108,10 +113,10 @@ impl Pending {
 
     /// What a subagent came to: it is answered as the turn before was asked.
     pub(super) fn result(key: SayId, said: SubagentResult) -> Self {
-        let SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back } = said;
+        let SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back, skills } = said;
         let input = TurnInput::New { texts: vec![text], media: Vec::new(), waiting: Vec::new() };
         let pending = Self::unasked((key, view), input, (author, trust), When::Steers);
-        Self { tree, answer_within, hands_back, result_of: Some(of), ..pending }
+        Self { tree, answer_within, hands_back, result_of: Some(of), skills, ..pending }
     }
 
     fn remote(mut remote: Box<RemoteInput>) -> Self {

@@ -33,6 +33,7 @@ use loom::plan::NewText;
 use loom::{Author, Block, NodeId, PositionId, Role, Trust, ViewName};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
+use tools::SessionSkill;
 
 use crate::event::{SayId, SessionEvent};
 use crate::failure::Failure;
@@ -102,22 +103,26 @@ struct Message {
     answer_within: Option<Duration>,
 }
 
-/// A text of a message. Its author is the message's.
+/// A text of a message. Its author is the message's, or the skill whose text it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HandedText {
     content: Vec<Block>,
     trust: Trust,
+    #[serde(default)]
+    skill: Option<String>,
 }
 
 impl From<&NewText> for HandedText {
     fn from(text: &NewText) -> Self {
-        Self { content: text.content.clone(), trust: text.trust }
+        let skill = SessionSkill::named_by(&text.author).map(str::to_owned);
+        Self { content: text.content.clone(), trust: text.trust, skill }
     }
 }
 
 impl From<HandedText> for NewText {
-    fn from(HandedText { content, trust }: HandedText) -> Self {
-        Self { content, author: Author::owner(), role: Some(Role::User), trust }
+    fn from(HandedText { content, trust, skill }: HandedText) -> Self {
+        let author = skill.map_or_else(Author::owner, |skill| SessionSkill::author(&skill));
+        Self { content, author, role: Some(Role::User), trust }
     }
 }
 
@@ -171,4 +176,20 @@ pub(crate) enum Reply {
         #[serde(flatten)]
         event: SessionEvent,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_skill_is_handed_over_as_one() {
+        let typed = NewText::owner("Paint.", Some(Role::User));
+        let skill = NewText { author: SessionSkill::author("paint"), ..typed.clone() };
+        for text in [typed, skill] {
+            let sent = serde_json::to_string(&HandedText::from(&text)).unwrap();
+            let came = NewText::from(serde_json::from_str::<HandedText>(&sent).unwrap());
+            assert_eq!((&came.content, &came.author), (&text.content, &text.author));
+        }
+    }
 }

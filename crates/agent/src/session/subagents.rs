@@ -18,6 +18,7 @@ use loom::{Author, TreeId, ViewName};
 use model::{CancelHandle, Money};
 use store::SessionId;
 use tokio::sync::{Notify, Semaphore};
+use tools::TurnSkills;
 
 use crate::event::{EventSink, SessionEvent};
 use crate::session::EventLog;
@@ -202,4 +203,6 @@ pub(super) struct SubagentResult {
     pub(super) trust: Trust,
     pub(super) answer_within: Option<std::time::Duration>,
     pub(super) hands_back: bool,
+    /// Skills of the turn that began it.
+    pub(super) skills: TurnSkills,
 }

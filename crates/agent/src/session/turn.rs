@@ -10,11 +10,11 @@ mod elicitation;
 mod file_changes;
 mod hooks;
 mod limits;
+mod named_skills;
 mod next_place;
 mod not_run;
 mod outcome;
 mod result_lines;
-mod said_in_turn;
 mod subagents;
 mod written_files;
 
@@ -47,6 +47,7 @@ pub use config::{TurnConfig, TurnIdentity};
 pub(crate) use file_changes::{CallChanges, writes_texts};
 use limits::TurnLimits;
 pub(super) use limits::UsedByTurn;
+use named_skills::said_by;
 use next_place::MOVED;
 pub use not_run::{answered_calls, calls_not_run, tools_not_run};
 use outcome::{EarlierAnswer, outcomes};
@@ -215,7 +216,7 @@ impl Turn<'_> {
                 self.end_lost_calls(&held, tree).await;
                 self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
-                    self.tell_written(tools, tree).await;
+                    self.begin_turn_of(tools, tree, &first.skills).await;
                 }
                 let mut limits = self.limits(&first);
                 let mut batch = self.beginning(&held, (tree, first), &mut limits).await;
@@ -327,9 +328,7 @@ impl Turn<'_> {
         let (runtime, who) = (self.runtime, &Principal::Owner);
         let (op, media) = match input {
             TurnInput::New { texts, media, .. } => {
-                // Whoever says it is its author; what is sent along may be believed less.
-                let by =
-                    |text: NewText| NewText { author: author.clone(), trust: text.trust.min(trust), ..text };
+                let by = |text: NewText| said_by(&author, trust, text);
                 // What was said before in this turn is answered together with it.
                 let exclude = if is_first && reply_to.is_none() && part_of.is_none() {
                     self.unanswered(tree, &view).await?

@@ -21,7 +21,7 @@ pub enum SkillsCommand {
     #[command(after_help = "Example: drawloom skills show pdf")]
     Show(SkillArg),
     /// Have the model follow a skill: as `chat -m "/skills run NAME TEXT"`.
-    #[command(after_help = "Example: drawloom skills run release-notes 'Version 1.2.'")]
+    #[command(after_help = "Example: drawloom skills run release-notes for version 1.2")]
     Run(RunSkillArgs),
     /// Begin a skill of yours: a SKILL.md to be filled, in the home's skills/.
     #[command(
@@ -31,6 +31,9 @@ pub enum SkillsCommand {
     /// Add a skill to yours: shows what it brings, asks, and copies it.
     #[command(after_help = "Example: drawloom skills add ~/Downloads/pdf")]
     Add(AddSkillArgs),
+    /// Remove a skill of yours from the home's skills/: shows its files, and asks.
+    #[command(after_help = "Example: drawloom skills remove pdf")]
+    Remove(RemoveSkillArgs),
     /// Write Drawloom's own skills as folders for other programs.
     #[command(after_help = "Example: drawloom skills export ~/.claude/skills")]
     Export(ExportSkillsArgs),
@@ -48,10 +51,10 @@ pub struct RunSkillArgs {
     /// The name of the skill.
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// What it is to be followed for.
+    /// What it is to be followed for, in one word or several.
     #[arg(value_name = "TEXT")]
     #[serde(default)]
-    pub text: Option<String>,
+    pub text: Vec<String>,
     /// Which session.
     #[command(flatten)]
     #[serde(flatten)]
@@ -63,7 +66,7 @@ pub struct RunSkillArgs {
 
 impl From<RunSkillArgs> for ChatArgs {
     fn from(RunSkillArgs { name, text, session, turn }: RunSkillArgs) -> Self {
-        let message = format!("/skills run {name} {}", text.unwrap_or_default());
+        let message = format!("/skills run {name} {}", text.join(" "));
         Self { message: Some(message), session, turn, ..Self::default() }
     }
 }
@@ -87,6 +90,18 @@ pub struct AddSkillArgs {
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
     /// Add it without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
+}
+
+/// `skills remove`.
+#[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
+pub struct RemoveSkillArgs {
+    /// The name of the skill.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Remove it without asking.
     #[arg(long)]
     #[serde(default)]
     pub yes: bool,

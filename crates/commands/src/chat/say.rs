@@ -8,6 +8,7 @@ use agent::session::{
     WaitingFile, spawn,
 };
 use agent::{AgentError, OpenedSession, SayId, SessionEvent};
+use loom::content::plain_text;
 use loom::plan::NewText;
 use loom::{NodeId, Role, ViewName};
 use model::ModelPlace;
@@ -123,24 +124,30 @@ impl Conversation {
     /// # Errors
     /// What kept it from being said.
     pub async fn say(&mut self, app: &App, asker: &Asker, text: String) -> Result<(), CommandError> {
-        let skills = named_in(app, &text).await;
+        let skills = named_in(app, asker, &text).await;
         self.say_with(app, asker, text, skills).await
     }
 
-    /// Says a text behind those of skills.
-    async fn say_with(
+    /// Says a text behind those of skills, with which it may be empty.
+    ///
+    /// # Errors
+    /// What kept it from being said.
+    pub(crate) async fn say_with(
         &mut self,
         app: &App,
         asker: &Asker,
         text: String,
-        skills: Vec<Expansion>,
+        skills: Vec<NewText>,
     ) -> Result<(), CommandError> {
-        if text.trim().is_empty() {
-            return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+        let mut said = skills;
+        if !text.trim().is_empty() {
+            said.push(asker.text(text, Some(Role::User)));
         }
-        app.fits_node("the text", &text, false)?;
-        for skill in &skills {
-            app.fits_node("the text of the skill", &skill.text, false)?;
+        let Some(last) = said.last().map(|text| plain_text(&text.content).into_owned()) else {
+            return Err(CommandError::usage("there is nothing to say", "give a text that is not empty"));
+        };
+        for text in &said {
+            app.fits_node("the text", &plain_text(&text.content), false)?;
         }
         // A new session, or a new tree, has none: what is refused writes neither.
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
@@ -172,10 +179,10 @@ impl Conversation {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
         }
         let (entered, tree) = match before {
-            Some(entered) if self.anew => (entered, new_tree(&text)),
+            Some(entered) if self.anew => (entered, new_tree(&last)),
             Some(entered) => (entered, TreeChoice::Current),
             None => {
-                let entered = app.runtime.enter(&asker.principal, &self.chosen, &text).await?;
+                let entered = app.runtime.enter(&asker.principal, &self.chosen, &last).await?;
                 if entered.is_begun {
                     if self.seen.as_ref().is_none_or(|seen| seen.id != entered.session) {
                         self.seen = Some(SeenSession::begun(&entered));
@@ -191,7 +198,7 @@ impl Conversation {
                     (false, _) => TreeChoice::Current,
                     (true, true) => TreeChoice::Named(entered.tree),
                     // Another process was first: what it says there is not gone on with.
-                    (true, false) => new_tree(&text),
+                    (true, false) => new_tree(&last),
                 };
                 (OpenedSession { view: self.view.clone(), ..entered }, tree)
             }
@@ -205,11 +212,7 @@ impl Conversation {
         });
         let waiting = waiting.collect();
         let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
-        texts.extend(skills.into_iter().map(|skill| {
-            let asker = asker.clone().trusted_at_most(skill.trust);
-            asker.text(skill.text, Some(Role::User))
-        }));
-        texts.push(asker.text(text, Some(Role::User)));
+        texts.extend(said);
         let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
         self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media, waiting }).await
     }

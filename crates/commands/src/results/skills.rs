@@ -50,6 +50,14 @@ pub struct SkillTextShown {
     pub difference: Option<String>,
 }
 
+/// `skills remove`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SkillRemoved {
+    pub name: String,
+    /// The folder that it stood in.
+    pub path: String,
+}
+
 /// `skills export`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SkillsExported {

@@ -2,7 +2,7 @@
 //! §25).
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -21,21 +21,23 @@ const ID: usize = 16;
 /// Folder of the accepted texts of a workspace, below what the home keeps of it.
 const FOLDER: &str = "accepted";
 
-/// The accepted text in place of one that is not accepted, written to its file; none where none is kept, or it cannot be
-/// written.
-pub(super) fn accepted_text(app: &App, accepted: &Accepted, text: SkillText<'_>) -> Option<AcceptedText> {
-    if !text.is_of_workspace {
-        return None;
-    }
-    let kept = accepted.before(text.path, text.digest)?;
-    let folder = text.path.parent()?;
-    let whole = format!(
+/// The accepted text of a skill of a workspace in place of one that is not accepted, as a model reads it; none where none
+/// is kept.
+pub fn text_in_place(accepted: &Accepted, text: SkillText<'_>) -> Option<String> {
+    let kept = accepted.before(text.path, text.digest).filter(|_| text.is_of_workspace)?;
+    Some(format!(
         "{}\n\nThis text was accepted; {} has another one by now. Further files that it names are in {}.\n",
         kept.trim_end(),
         text.path.display(),
-        folder.display()
-    );
-    match write(app, folder, &whole) {
+        text.path.parent()?.display()
+    ))
+}
+
+/// The accepted text in place of one that is not accepted, written to its file; none where none is kept, or it cannot be
+/// written.
+pub(super) fn accepted_text(app: &App, accepted: &Accepted, text: SkillText<'_>) -> Option<AcceptedText> {
+    let whole = text_in_place(accepted, text)?;
+    match write(app, text.path.parent()?, &whole) {
         Ok(path) => Some(AcceptedText { path, text: whole }),
         Err(error) => {
             tracing::warn!(%error, skill = %text.path.display(), "an accepted text cannot be written");
@@ -44,23 +46,49 @@ pub(super) fn accepted_text(app: &App, accepted: &Accepted, text: SkillText<'_>)
     }
 }
 
-/// The file that the accepted text of a file of the workspace was written to, where it stands in for it no more.
-pub(super) fn earlier_stand_in(app: &App, file: &Path) -> Option<PathBuf> {
-    let path = place(app, file.parent()?).ok()?.canonicalize().ok()?.join(FILE);
-    path.is_file().then_some(path)
+/// The file that the accepted text of a file of the workspace is written to where it stands in for it.
+pub(super) fn stand_in(app: &App, file: &Path) -> Option<PathBuf> {
+    Some(top(app).ok()?.join(file.parent()?).join(FILE))
 }
 
-fn place(app: &App, folder: &Path) -> io::Result<PathBuf> {
-    let kept = app.runtime.home.dir(HomeDir::Workspaces).map_err(io::Error::other)?;
+/// Removes the accepted texts that stand in for no file of the workspace any more: all but those of these files.
+pub(super) fn remove_unused(app: &App, used: &[&Path]) {
+    let removed = top(app).and_then(|top| remove_below(&top, used));
+    if let Err(error) = removed
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "accepted texts that are not used cannot be removed");
+    }
+}
+
+fn remove_below(folder: &Path, used: &[&Path]) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            remove_below(&path, used)?;
+        } else if entry.file_name() == FILE && !used.contains(&&*path) {
+            fs::remove_file(&path)?;
+        }
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Folder of the accepted texts of the workspace.
+fn top(app: &App) -> io::Result<PathBuf> {
+    let kept = app.runtime.home.dir(HomeDir::Workspaces).map_err(io::Error::other)?.canonicalize()?;
     // A model writes the path: it is a short one.
     let id = Digest::of(app.workspace.key.as_bytes()).to_string();
-    Ok(kept.join(&id[..ID]).join(FOLDER).join(folder))
+    Ok(kept.join(&id[..ID]).join(FOLDER))
 }
 
 fn write(app: &App, folder: &Path, text: &str) -> io::Result<PathBuf> {
-    let place = place(app, folder)?;
+    let place = top(app)?.join(folder);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
-    let path = place.canonicalize()?.join(FILE);
+    let path = place.join(FILE);
     if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(path);
     }

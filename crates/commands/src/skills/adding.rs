@@ -32,9 +32,9 @@ const DEPTH: usize = 6;
 const NAMED: usize = 40;
 
 /// A file of a skill.
-struct AddedFile {
-    path: RelativePath,
-    bytes: Vec<u8>,
+pub(super) struct AddedFile {
+    pub(super) path: RelativePath,
+    pub(super) bytes: Vec<u8>,
     is_executable: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn new(
     if let Some(wrong) = wrong.iter().find(|finding| finding.severity == Severity::Error) {
         return Err(CommandError::usage(
             format!("no skill {} can be written: {}", explicit(name), wrong.why),
-            "a name has lowercase letters, digits and single hyphens; a description up to 1,024 characters",
+            "nothing was written: choose another one",
         ));
     }
     let skill = SkillFile::read(text.as_bytes(), name);
@@ -79,6 +79,12 @@ pub(super) async fn add(
     args: &AddSkillArgs,
 ) -> Result<CommandOutcome, CommandError> {
     let AddSkillArgs { path, yes } = args;
+    if path.to_str().is_some_and(|path| path.contains("://") || path.starts_with("git@")) && !path.exists() {
+        return Err(CommandError::usage(
+            format!("{} is an address: skills add takes a folder", one_line(&path.to_string_lossy())),
+            "`git clone ADDRESS`, look at what came, then `drawloom skills add FOLDER`",
+        ));
+    }
     let whole = canonical(path);
     let folder = match whole.file_name() {
         Some(name) if name.eq_ignore_ascii_case(FILE) => whole.parent().unwrap_or(&whole),
@@ -107,7 +113,7 @@ pub(super) async fn add(
     let name = skill.name.clone();
     require_folder_name(&name, None)?;
     let replaces = own::is_built_in(&name) && is_as_written(app.runtime.home.root(), &name);
-    let lines = lines_of(app, &files, text, bytes);
+    let lines = lines_of(app, &files, text);
     let question = match replaces {
         true => format!("Put this skill {name} in the place of Drawloom's own?"),
         false => format!("Add the skill {name} to yours, as it is here?"),
@@ -132,12 +138,15 @@ fn require_folder_name(name: &str, wrong: Option<&Finding>) -> Result<(), Comman
     if is_one && !name.starts_with('.') && wrong.is_none() {
         return Ok(());
     }
-    let why = wrong.map_or_else(|| "it is no name of a folder".to_owned(), |wrong| wrong.why.clone());
+    let why = match wrong {
+        Some(_) => "that is the name of a skill of Drawloom's",
+        None => "it is no name of a folder",
+    };
     Err(CommandError::usage(format!("{} cannot be added: {why}", explicit(name)), "give it another name"))
 }
 
 /// The files of a folder, with their bytes, and how many bytes they have.
-fn collect(
+pub(super) fn collect(
     root: &Root,
     folder: &RelativePath,
     found: (&mut Vec<AddedFile>, &mut u64),
@@ -182,17 +191,23 @@ fn collect(
 }
 
 /// What the owner reads before a skill is added: its files, and its text whole.
-fn lines_of(app: &App, files: &[AddedFile], text: &AddedFile, bytes: u64) -> Vec<String> {
+fn lines_of(app: &App, files: &[AddedFile], text: &AddedFile) -> Vec<String> {
+    let text = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&text.bytes)).text.into_owned();
+    let body = text.lines().map(|line| explicit(line).into_owned()).collect::<Vec<_>>();
+    file_lines(files).into_iter().chain([String::new()]).chain(body).collect()
+}
+
+/// Files of a skill, as its owner reads them.
+pub(super) fn file_lines(files: &[AddedFile]) -> Vec<String> {
     let line = |file: &AddedFile| {
         let path = explicit(&file.path.as_path().to_string_lossy()).into_owned();
         let program = if file.is_executable { ", may be run" } else { "" };
         format!("{path}  {}{program}", size(file.bytes.len() as u64))
     };
     let more = files.len().saturating_sub(NAMED);
+    let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
     let more = (more > 0).then(|| format!("and {more} more files, {} in all", size(bytes)));
-    let text = app.runtime.masker.mask_entering(&String::from_utf8_lossy(&text.bytes)).text.into_owned();
-    let body = text.lines().map(|line| explicit(line).into_owned()).collect::<Vec<_>>();
-    files.iter().take(NAMED).map(line).chain(more).chain([String::new()]).chain(body).collect()
+    files.iter().take(NAMED).map(line).chain(more).collect()
 }
 
 /// Writes files as those of a skill of the home: all of them, or none; where it `replaces` one, that one goes.
@@ -245,7 +260,7 @@ fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Re
     synced(&skills)
 }
 
-fn synced(folder: &Path) -> Result<(), CommandError> {
+pub(super) fn synced(folder: &Path) -> Result<(), CommandError> {
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|error| CommandError::file("cannot write", folder, &error))
 }

@@ -183,6 +183,22 @@ mod tests {
         assert_eq!(fs::read(summarize.join(FILE)).unwrap(), earlier);
     }
 
+    /// A pipe in the place of a record, or of a text, would be waited for.
+    #[test]
+    fn no_pipe_is_read() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let home = tempfile::tempdir().unwrap();
+        let skills = home.path().join(FOLDER);
+        fs::create_dir_all(skills.join("summarize")).unwrap();
+        for pipe in [skills.join(RECORD), skills.join("summarize").join(FILE)] {
+            mkfifoat(CWD, pipe, Mode::RWXU).unwrap();
+        }
+        written_to(home.path());
+        assert!(
+            skills.join("skill-creator").join(FILE).is_file() && !is_as_written(home.path(), "summarize")
+        );
+    }
+
     #[test]
     fn nothing_is_written_through_a_link() {
         let home = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use tools::SessionSkill;
 use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::accepted_texts::{accepted_text, earlier_stand_in};
+use super::accepted_texts::{accepted_text, remove_unused, stand_in};
 use super::{built_in, masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
@@ -44,7 +44,13 @@ pub(crate) struct SkillsOfSession {
 impl SkillsOfSession {
     /// Looks at the skills within reach, and says what was not looked at or not taken.
     pub(crate) async fn read(app: &App) -> Self {
-        let Catalog { skills, refused } = of_session(app).await;
+        let accepted = workspaces::accepted(app).await;
+        let Catalog { skills, refused } = catalog(app, app.workspace.root.as_ref(), &accepted).await;
+        // Of a workspace that was named all texts count, and what stands in for others is not known.
+        if accepted != Accepted::All {
+            let stand_ins = skills.iter().filter(|skill| skill.stands_in_for.is_some());
+            remove_unused(app, &stand_ins.map(|skill| &*skill.path).collect::<Vec<_>>());
+        }
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
         let refused_skills = skills.iter().filter_map(|skill| refused_skill(app, skill)).collect();
@@ -85,7 +91,7 @@ fn refused_skill(app: &App, skill: &Skill) -> Option<RefusedSkill> {
         (Some(path), _) => path.clone(),
         (None, Some(_)) => skill.path.clone(),
         // A list of the time when its accepted text stood in for it names that.
-        (None, None) if skill.path.is_relative() => earlier_stand_in(app, &skill.path)?,
+        (None, None) if skill.path.is_relative() => stand_in(app, &skill.path)?,
         (None, None) => return None,
     };
     Some(RefusedSkill { path: path_shown(app, &path), accepted })
@@ -102,22 +108,24 @@ pub(super) fn changed_since(app: &App, skill: &Skill, path: &Path) -> String {
 }
 
 fn followable(app: &App, skill: &Skill) -> SessionSkill {
+    let (variables, missing_variables) = variables(app, skill);
     SessionSkill {
         name: masked(app, &skill.file.name),
         file: skill.path.to_string_lossy().into_owned(),
+        other_file: refused_skill(app, skill).map(|refused| refused.path),
+        for_model: skill.file.for_model,
         allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
-        variables: variables(app, skill),
+        variables,
+        missing_variables,
     }
 }
 
-/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked.
-fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked;
+/// and the others, each with the reason.
+fn variables(app: &App, skill: &Skill) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut found, mut missing) = (BTreeMap::new(), Vec::new());
     for name in app.settings.skills.variables.get(&skill.file.name).into_iter().flatten() {
-        let left_out = |why: &str| {
-            let shown = masked(app, &skill.file.name);
-            app.frontend.note(&format!("commands of the skill {shown} do not get {name}: {why}"));
-        };
+        let mut left_out = |why: &str| missing.push(format!("{name}: {why}"));
         match std::env::var(name) {
             _ if skill.source.is_of_workspace() => {
                 left_out("it is a skill of the workspace; `drawloom skills add` makes it yours");
@@ -129,7 +137,7 @@ fn variables(app: &App, skill: &Skill) -> BTreeMap<String, String> {
             _ => left_out("it is not set"),
         }
     }
-    found
+    (found, missing)
 }
 
 /// Names of skills that a message may name.

@@ -228,8 +228,9 @@ impl App {
                 SlashCommand::RunSkill { name, text } => {
                     Self::require(asker, "/skills run", Right::Act)?;
                     let text = self.typed(&text)?;
-                    let expansion = skills::expansion(self, asker, &name, &text).await?;
-                    return conversation.say_expansion(self, asker, expansion).await;
+                    let skill = skills::named(self, asker, &name).await?;
+                    conversation.say_with(self, asker, text, vec![skill]).await?;
+                    return Ok(SlashOutcome::Turn);
                 }
                 SlashCommand::Subagents => {
                     CommandOutcome::Subagents(conversation.subagents_shown(self, asker).await?)

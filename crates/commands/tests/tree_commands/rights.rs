@@ -50,6 +50,7 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("skills run N", Act),
         ("skills new N", Admin),
         ("skills add F", Admin),
+        ("skills remove N", Admin),
         ("skills export /dev/null/F", Admin),
         ("skills enable N", Admin),
         ("skills disable N", Admin),

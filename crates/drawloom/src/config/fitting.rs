@@ -47,6 +47,13 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
     {
         return check_hook(name, key, value).map_err(|why| misfit(path, &why));
     }
+    if let [section, key, _] = &segments(path)[..]
+        && section == "skills"
+        && key == "env"
+    {
+        let mut names = value.as_array().into_iter().flatten().filter(|name| name.is_str());
+        return names.try_for_each(check_data_variable).map_err(|why| misfit(path, &why));
+    }
     let mut texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
     let is_net = matches!(&segments(path)[..], [section, _, key] if section == "tools" && key == "net");
     match path {
@@ -69,6 +76,18 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         _ if is_net => {
             let hosts: Vec<String> = texts.map(str::to_owned).collect();
             commands::settings::network(&hosts).map(drop).map_err(|why| misfit(path, &why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a variable that cannot be set, or that is no data for a command.
+fn check_data_variable(name: &Value) -> Result<(), String> {
+    const WANTED: &str = "it takes names of environment variables that hold data, as TRACKER_TOKEN";
+    Kind::Variable.check(name).map_err(|_| WANTED.to_owned())?;
+    match name.as_str() {
+        Some(name) if ::policy::steers_programs(name) => {
+            Err(format!("{WANTED}; {name} says with what programs commands run"))
         }
         _ => Ok(()),
     }

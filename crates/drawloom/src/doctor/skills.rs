@@ -2,7 +2,7 @@
 
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
-use commands::skills::{SkillSources, index, refusal};
+use commands::skills::{SkillSources, index, refusal, text_in_place};
 use context::SkillListing;
 use skills::{AcceptedText, Skill, SkillText};
 use text::terminal::one_line;
@@ -31,8 +31,7 @@ pub(super) fn checks(
     let settings = config.skills.of_commands();
     let accepted_text = |text: SkillText<'_>| {
         let (_, accepted) = workspace?;
-        let kept = accepted.before(text.path, text.digest)?;
-        Some(AcceptedText { path: text.path.to_owned(), text: kept.to_owned() })
+        Some(AcceptedText { path: text.path.to_owned(), text: text_in_place(accepted, text)? })
     };
     let sources = SkillSources {
         home: &paths.home,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use commands::results::skills::{
-    SkillProblem, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
+    SkillProblem, SkillRemoved, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
 };
 
 use super::columns::{count, word, wrapped};
@@ -53,9 +53,9 @@ pub(super) fn show(found: &SkillTextShown, to: OutputStyle) -> String {
     if !out.ends_with('\n') {
         out.push('\n');
     }
-    if let (Some(file), Some(difference)) = (&skill.stands_in_for, difference) {
-        let told = format!("{file} has another text by now, which `drawloom workspace trust` accepts:");
-        let _ = write!(out, "\n{}\n{}", wrapped(&to.line(&told), "", to), to.text(difference));
+    if let Some(difference) = difference {
+        let told = "How it differs by now, which `drawloom workspace trust` accepts:";
+        let _ = write!(out, "\n{}\n{}", wrapped(told, "", to), to.text(difference));
     }
     out
 }
@@ -77,6 +77,10 @@ pub(super) fn exported(done: &SkillsExported, to: OutputStyle) -> String {
         to.line(folder)
     );
     out
+}
+
+pub(super) fn removed(SkillRemoved { name, path }: &SkillRemoved, to: OutputStyle) -> String {
+    wrapped(&to.line(&format!("removed {name}, which stood in {path}")), "", to)
 }
 
 pub(super) fn checked(found: &SkillsChecked, to: OutputStyle) -> String {

@@ -100,24 +100,76 @@ fn s25_unattended_the_accepted_text_of_a_skill_is_used() {
     let (told, notices) = sent(&world);
     assert!(told.contains("- paint (skills/paint/SKILL.md): When EVIL is to be done"), "{told}");
     assert!(!notices.contains("accepted is used"), "{notices}");
+    assert!(!PathBuf::from(path).exists(), "nothing needs it any more");
+}
+
+/// What stands in for nothing is removed; in sight of what does, it stays.
+#[test]
+fn an_accepted_text_goes_with_its_skill() {
+    let (world, here) = world(&[json!({"text": "Done."})]);
+    skill(&world, "here/skills/sing", "");
+    world.ok(&["workspace", "trust", &text(&here)]);
+    change(&world);
+    fs::write(here.join("skills/sing/SKILL.md"), "---\nname: sing\ndescription: EVIL\n---\n").unwrap();
+    sent(&world);
+    let path =
+        |name: &str| PathBuf::from(json_of(&world, &["skills", "show", name])["path"].as_str().unwrap());
+    let (paint, sing) = (path("paint"), path("sing"));
+    assert!(paint.exists() && sing.exists() && paint != sing, "the control");
+    fs::remove_dir_all(here.join("skills/sing")).unwrap();
+    sent(&world);
+    assert!(paint.exists() && !sing.parent().unwrap().exists());
+}
+
+/// S §25: whichever file of it a model reads, it follows the skill as its owner accepted it.
+#[test]
+fn s25_reading_a_changed_skill_follows_the_accepted_one() {
+    let (world, here) = world(&[json!({"text": "Done."})]);
+    skill(&world, "here/skills/paint", "allowed-tools: Read\n");
+    world.ok(&["workspace", "trust", &text(&here)]);
+    change(&world);
+    let write = json!({"name": "write", "arguments": {"path": "note.md", "content": "x"}});
+    let lines = |path: &str, told: &str| {
+        let read = json!({"name": "read", "arguments": {"path": path}});
+        says(
+            &world,
+            &[
+                calls(&json!([read])),
+                json!({"tool_calls": calls(&json!([write]))["tool_calls"], "expect": told}),
+                json!({"text": "Done."}),
+            ],
+        );
+    };
+    for (path, told, is_denied) in [
+        ("skills/paint/SKILL.md", "skills/paint/SKILL.md is not the accepted text of the skill paint", true),
+        ("AGENTS.md", "Be careful.", false),
+    ] {
+        lines(path, told);
+        let answer = json_of(&world, &["chat", "--new", "-m", "Paint."]);
+        assert_eq!(answer["text"], "Done.", "{answer}");
+        assert_eq!(answer["denied"].as_array().map(Vec::len), Some(usize::from(is_denied)), "{answer}");
+        assert_eq!(here.join("note.md").exists(), !is_denied);
+    }
 }
 
 /// A list that a conversation began with names files of its time: the model is told which to read now.
 #[test]
 fn a_conversation_that_goes_on_is_told_where_the_accepted_text_is() {
-    let (world, _) = world(&[json!({"text": "Done."})]);
+    let (world, here) = world(&[json!({"text": "Done."})]);
     let said = |world: &World| {
         let answer = json_of(world, &["chat", "-m", "Hi"]);
         world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"])
     };
-    assert!(!said(&world).contains("not accepted as"));
+    assert!(!said(&world).contains("Do not use these files"));
     change(&world);
     let accepted = json_of(&world, &["skills", "show", "paint"])["path"].as_str().unwrap().to_owned();
     let told = said(&world);
     assert!(told.contains(&format!("skills/paint/SKILL.md (read {accepted} in its place)")), "{told}");
     let (told, _) = sent(&world);
     assert!(told.contains(&format!("- paint ({accepted})")) && !told.contains("in its place"), "{told}");
-    world.ok(&["workspace", "trust", &text(&world.path("here"))]);
+    let (_, shown) = at_terminal(&world, &here, &["chat", "-m", "hi"], "y\n");
+    assert!(shown.contains("the model is told to read skills/paint/SKILL.md in its place"), "{shown}");
+    assert!(!shown.contains("not accepted"), "{shown}");
     let told = said(&world);
     assert!(told.contains(&format!("{accepted} (read skills/paint/SKILL.md in its place)")), "{told}");
 }

@@ -141,6 +141,7 @@ const ROWS: &[Row] = &[
     row("--workspace {project} skills show paint", "name path text"),
     row("handoff check {handoff}", "ok bytes problems.line problems.code problems.severity problems.why"),
     row("skills new weave", "name path text"),
+    row("skills remove weave --yes", "name path"),
     row("skills export {copy}.skills", "folder written unchanged"),
     row("--workspace {project} skills disable paint", "key value source"),
     row("approvals list", "approvals"),

@@ -143,7 +143,14 @@ fn a_skill_is_followed_when_its_owner_says_so() {
     let folder = text(&world.path("home/skills/weave").canonicalize().unwrap());
     let follows = format!("Follow the skill weave (its folder is {folder}):\n\nThrow the $1 shuttle.");
     assert_eq!(told(&world, "/skills run weave"), follows);
-    assert_eq!(told(&world, "/skills run Weave  a scarf"), format!("{follows}\n\na scarf"));
+    // What it is to be followed for is said behind it.
+    assert_eq!(told(&world, "/skills run Weave  a scarf"), "a scarf");
+    let nodes = crate::tools::nodes(&world);
+    let behind = nodes.iter().position(|node| node["text"] == "a scarf").unwrap();
+    assert_eq!(
+        (&nodes[behind - 1]["text"], &nodes[behind - 1]["author"]),
+        (&json!(follows), &json!("skill/weave"))
+    );
     let error = refused(&world, "/skills run spin");
     assert!(error["message"].as_str().unwrap().contains("missing bin no-such-program"), "{error}");
     let (answer, _) = said(&world, "/skills run weav");

@@ -107,6 +107,38 @@ fn subagents_follow_what_their_parent_followed_when_it_began_them() {
     }
 }
 
+/// Whoever hands work to a subagent is narrowed by what it followed then, when that comes back.
+#[test]
+fn a_turn_that_a_result_begins_follows_what_began_the_subagent() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    let lines = |first: Value| {
+        say(
+            &world,
+            &[
+                calls(&json!([first])),
+                calls(&json!([spawn("docs", &json!({}))])),
+                done(),
+                of("docs", json!({"text": "I did what I could."})),
+                calls(&json!([write()])),
+                done(),
+            ],
+        );
+    };
+    lines(read("skills/paint/SKILL.md"));
+    let (code, answer) = chat(&world, &["--new"], "Paint.");
+    assert_eq!(code, Some(0), "{answer}");
+    assert!(answer["text"] == "Done." && !world.path("project").join(WRITE).exists(), "{answer}");
+    // The controls: a turn of the owner's goes on with nothing, and one that followed nothing begins none that does.
+    say(&world, &[calls(&json!([write()])), done()]);
+    assert_eq!(denied(&world, "Go on."), [""; 0]);
+    fs::remove_file(world.path("project").join(WRITE)).unwrap();
+    lines(read("AGENTS.md"));
+    let (code, answer) = chat(&world, &["--new"], "Write.");
+    assert_eq!(code, Some(0), "{answer}");
+    assert!(world.path("project").join(WRITE).exists(), "{answer}");
+}
+
 const VALUE: &str = "canary-of-aws-0123456789";
 
 /// Runs it where the variable is set.
@@ -160,5 +192,57 @@ fn s25_a_variable_reaches_commands_of_a_skill_where_its_owner_lists_it_alone() {
             let found = bytes.windows(VALUE.len()).any(|window| window == VALUE.as_bytes());
             assert!(!found, "{}", path.display());
         }
+    }
+}
+
+/// S §25: a skill that models are not told of brings its variables where its owner names it, whatever a model reads or
+/// says.
+#[test]
+fn s25_variables_of_a_hidden_skill_need_its_name_by_its_owner() {
+    let world = world(&[], "");
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    let listed = "[skills.env]\ndeploy = [\"AWS_SECRET_ACCESS_KEY\", \"UNSET_VARIABLE\"]\n";
+    world.write("config.toml", &format!("{config}\n{listed}"));
+    let file = world.path("project/length");
+    let measure = || exec("printf %s \"${#AWS_SECRET_ACCESS_KEY}\" > length");
+    let path = format!("{}/skills/deploy/SKILL.md", text(&world.home().canonicalize().unwrap()));
+    let task = format!("Follow the skill deploy (its folder is {path}):\n\nDeploy.");
+    let spawned = [
+        calls(&json!([spawn("docs", &json!({"task": task}))])),
+        done(),
+        of_calls("docs", &json!([measure()])),
+        of("docs", done()),
+        done(),
+    ];
+    let by_reading = [calls(&json!([read(&path)])), calls(&json!([measure()])), done()];
+    let by_name = [calls(&json!([measure()])), done()];
+    let passed = VALUE.len().to_string();
+    for (hides, lines, message, length) in [
+        (true, &spawned[..], "Deploy.", "0"),
+        (true, &by_reading[..], "Deploy.", "0"),
+        (true, &by_name[..], "Use $deploy.", &*passed),
+        (false, &by_reading[..], "Deploy.", &*passed),
+        (false, &spawned[..], "Deploy.", "0"),
+    ] {
+        let hidden = if hides { "disable-model-invocation: true\n" } else { "" };
+        skill(&world, "home/skills/deploy", hidden);
+        say(&world, lines);
+        let run = with_variable(&world, &["--json", "chat", "--new", "-m", message]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), length, "{hides} {message}: {run:?}");
+        fs::remove_file(&file).unwrap();
+        // What a command does not get is said where it matters.
+        let is_said =
+            run.err.contains("commands of the skill deploy do not get UNSET_VARIABLE: it is not set");
+        assert_eq!(is_said, length != "0", "{run:?}");
+    }
+    let (code, answer) = world.json(&["config", "set", "skills.env.deploy", "[\"A-B\"]"]);
+    assert_eq!(code, Some(2), "{answer}");
+    let why = answer["error"].to_string();
+    assert!(why.contains("skills.env.deploy does not fit") && why.contains("as TRACKER_TOKEN"), "{why}");
+    for name in ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "GIT_EDITOR"] {
+        let (code, answer) = world.json(&["config", "set", "skills.env.deploy", &format!("[\"{name}\"]")]);
+        let said = format!("{name} says with what programs commands run");
+        assert!(code == Some(2) && answer["error"].to_string().contains(&said), "{answer}");
     }
 }

@@ -6,7 +6,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::{Value, json};
 
 use crate::skills::{listed, skill};
+use crate::terminal::Terminal;
 use crate::tools::nodes;
+use crate::trust::with_terminal;
 use crate::world::{World, text};
 
 /// A world with an empty workspace and a model that echoes.
@@ -225,6 +227,82 @@ fn a_message_that_names_a_skill_takes_its_text_along() {
     fs::write(world.path("project/commands/do.md"), "Use $weave.\n").unwrap();
     let run = say("/do");
     assert!(run.code == Some(0) && !run.err.contains("goes with"), "{run:?}");
-    let run = world.run(&["--workspace", &project, "skills", "run", "weave", "A scarf of $paint."]);
-    assert!(run.out.contains("First do weave.\n\nA scarf") && !run.err.contains("goes with"), "{run:?}");
+    let run = world.run(&["--workspace", &project, "skills", "run", "weave", "A", "scarf of", "$paint."]);
+    assert!(run.out == "A scarf of $paint.\n" && !run.err.contains("goes with"), "{run:?}");
+    let followed = nodes(&world).into_iter().rfind(|node| node["author"] == "skill/weave");
+    assert!(followed.unwrap()["text"].as_str().unwrap().ends_with("First do weave."));
+}
+
+#[test]
+fn a_skill_is_removed_from_the_home_alone_and_as_it_was_shown() {
+    let world = world();
+    let project = project(&world);
+    for path in ["home/skills/weave", "project/skills/paint", "project/skills/weave", "elsewhere/dance"] {
+        skill(&world, path, "");
+    }
+    symlink(world.path("elsewhere/dance"), world.home().join("skills/dance")).unwrap();
+    let targets = format!(
+        "[skills]\nlink_targets = [{:?}]\n[skills.env]\nweave = [\"TOKEN\"]\n",
+        world.path("elsewhere")
+    );
+    world.write("config.toml", &targets);
+    let remove = ["--workspace", &project, "skills", "remove"];
+    for (name, exit, code, hint) in [
+        ("weave", 4, "not_accepted", "--yes"),
+        ("paint", 4, "not_in_home", "skills disable paint"),
+        ("dance", 4, "not_in_home", "skills disable dance"),
+        ("summarize", 4, "built_in", "skills disable summarize"),
+        ("weav", 3, "not_found", "did you mean weave?"),
+    ] {
+        let (found, refused) = world.json(&[&remove[..], &[name]].concat());
+        assert_eq!((found, &refused["error"]["code"]), (Some(exit), &json!(code)), "{name}: {refused}");
+        assert!(refused["error"]["hint"].as_str().unwrap().contains(hint), "{name}: {refused}");
+    }
+    assert_eq!(in_home(&world).len(), 2, "nothing went");
+    let mine = world.home().join("skills/weave");
+    let asked = || Terminal::start(with_terminal(&world.command(&[&remove[..], &["weave"]].concat())));
+    let mut terminal = asked();
+    terminal.shows("Remove the skill weave");
+    fs::write(mine.join("notes.md"), "mine").unwrap();
+    terminal.types("y\r");
+    terminal.shows("was changed while it was asked about");
+    assert_eq!(
+        (terminal.ended(), fs::read_to_string(mine.join("notes.md")).unwrap()),
+        (Some(4), "mine".to_owned())
+    );
+    let mut terminal = asked();
+    terminal.shows("notes.md");
+    terminal.shows("Remove the skill weave");
+    terminal.types("y\r");
+    terminal.shows("drawloom config unset skills.env.weave");
+    assert_eq!(terminal.ended(), Some(0), "the control");
+    assert!(!mine.exists() && world.path("project/skills/weave/SKILL.md").exists());
+    skill(&world, "home/skills/sing", "");
+    let (code, removed) = world.json(&[&remove[..], &["sing", "--yes"]].concat());
+    assert_eq!((code, &removed["name"]), (Some(0), &json!("sing")), "{removed}");
+    assert!(removed["path"].as_str().unwrap().ends_with("/skills/sing") && in_home(&world) == ["dance"]);
+}
+
+#[test]
+fn nothing_is_said_twice_of_a_skill_that_is_refused_or_changed() {
+    let world = world();
+    for (name, message) in [
+        ("summarize", "summarize cannot be added: that is the name of a skill of Drawloom's"),
+        ("Bad Name", "no skill Bad Name can be written: a name has lowercase letters"),
+    ] {
+        let (code, refused) = world.json(&["skills", "new", name]);
+        assert_eq!(code, Some(2), "{refused}");
+        let error = &refused["error"];
+        assert!(error["message"].as_str().unwrap().starts_with(message), "{error}");
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.contains("another") && !hint.contains("letters"), "{error}");
+    }
+    for address in ["https://example.org/skills/pdf", "git@example.org:skills/pdf"] {
+        let (code, refused) = world.json(&["skills", "add", address]);
+        let error = refused["error"].to_string();
+        assert!(
+            code == Some(2) && error.contains("takes a folder") && error.contains("git clone"),
+            "{error}"
+        );
+    }
 }

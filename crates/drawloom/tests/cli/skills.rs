@@ -425,21 +425,21 @@ fn a_skill_that_changes_in_a_conversation_is_told_of_once_as_not_accepted() {
     skill(&world, "here/skills/sing", "");
     world.ok(&["workspace", "trust", &text(&world.path("here"))]);
     let told = |arguments: &[&str]| told_at(&world, "here", arguments);
-    assert!(!told(&[]).0.contains("not accepted as"));
+    assert!(!told(&[]).0.contains("Do not use these files"));
     skill(&world, "here/skills/paint", "license: other\n");
     let (second, notices) = told(&[]);
-    let said = "These skills of the list are not accepted as their files are: skills/paint/SKILL.md (read ";
+    let said = "Do not use these files of the list of skills: skills/paint/SKILL.md (read ";
     assert!(second.contains("- paint (skills/paint/SKILL.md)"), "{second}");
     assert_eq!(second.matches(said).count(), 1, "{second}");
-    let stays = "skills/paint/SKILL.md stays in the list of this conversation: the model is told that";
+    let stays = "skills/paint/SKILL.md stays in the list of this conversation: the model is told to read /";
     assert!(notices.contains("since you trusted") && notices.contains(stays), "{notices}");
     let (third, notices) = told(&[]);
     assert_eq!(third.matches(said).count(), 1, "{third}");
     assert!(!notices.contains(stays), "{notices}");
     skill(&world, "here/skills/paint", "");
-    assert!(told(&[]).0.contains("All skills of the list are accepted again."));
+    assert!(told(&[]).0.contains("Use all files of the list of skills again."));
     let (anew, notices) = told(&["--new"]);
-    assert!(!anew.contains("accepted again") && !notices.contains("stays"), "{anew} {notices}");
+    assert!(!anew.contains("skills again") && !notices.contains("stays"), "{anew} {notices}");
 }
 
 /// What is written there is told of in every workspace, so that no tool does it without a question.

@@ -249,6 +249,25 @@ fn a_redirect_goes_where_policy_lets_a_fetch_go_and_is_said() {
 }
 
 #[test]
+fn a_redirect_stays_with_the_hosts_of_a_skill_that_is_followed() {
+    let to = Site::start(|_| answer("text/plain", "there"));
+    let elsewhere = format!("http://localhost:{}/", to.port);
+    let site = Site::start(move |_| moved(&elsewhere));
+    let hosts = format!("[web]\nprivate_hosts = [\"127.0.0.1:{}\", \"localhost:{}\"]\n", site.port, to.port);
+    let world = world(r#"["read", "web_fetch"]"#, &hosts);
+    crate::skills::skill(&world, "project/skills/look", "allowed-tools: WebFetch(domain:127.0.0.1)\n");
+    let read = |path: &str| json!({"name": "read", "arguments": {"path": path}});
+    // The control goes first: without a skill it is followed.
+    for path in ["AGENTS.md", "skills/look/SKILL.md"] {
+        script(&world, &[&[read(path)], &[fetch(&site.url("/"))]]);
+        chat(&world, "Look.");
+        assert_eq!(to.paths(), ["/"], "{path}");
+    }
+    let refused = results(&world).into_iter().find(|said| said.contains("which was not followed"));
+    assert!(refused.unwrap().contains("the skill look is followed until this turn ends"));
+}
+
+#[test]
 fn what_is_no_text_or_holds_a_secret_or_a_password_is_refused() {
     let site = Site::start(|path| match path {
         "/gone" => answer("text/plain", "No such loom.").replace("200 OK", "404 Not Found"),

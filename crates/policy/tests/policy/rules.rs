@@ -292,7 +292,7 @@ fn of_a_command_with_network_the_first_part_that_no_rule_allows_is_named() {
         (&[cargo, "allow exec tail *"], build, "(none allows the host example.org)"),
         (&[host], build, "(none allows `cargo build --release`)"),
         (&[cargo, host], "cargo build $(date)", "(none allows a line that is more than plain commands)"),
-        (&[host], long.as_str(), format!("(none allows `echo \\u{{202e}}{}…`)", "a".repeat(74)).as_str()),
+        (&[host], long.as_str(), format!("(none allows `echo \\u{{202e}}{}…`)", "a".repeat(67)).as_str()),
     ] {
         for session in [CHAT, JOB] {
             let verdict = policy(rules).decide(&online(line), &session);

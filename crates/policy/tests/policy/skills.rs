@@ -39,6 +39,22 @@ fn entries_of_other_clients_mean_the_tools_here_and_no_more() {
         (&["exec"], online("curl example.org"), true),
         (&["Bash(git * main)"], line("git push main"), false),
         (&["Bash($EDITOR:*)"], line("ls"), false),
+        (&["Bash(echo:*)"], line("echo a > b"), false),
+        (&["Bash(echo:*)"], line("echo a >> b"), false),
+        (&["Bash(echo:*)"], line("echo a &> b"), false),
+        (&["Bash(echo:*)"], line("echo a >| b"), false),
+        (&["Bash(echo:*)"], line("echo a 2<> b"), false),
+        (&["Bash(echo:*)"], line("echo a >& b"), false),
+        (&["exec echo *"], line("echo a > b"), false),
+        (&["Bash(echo:*)"], line("echo a > /dev/null 2>&1"), true),
+        (&["Bash(echo:*)"], line("echo a 2>&- >&2"), true),
+        (&["Bash(cat:*)"], line("cat < b"), true),
+        (&["Bash(echo:*)", "Write"], line("echo a > b"), true),
+        (&["Bash(echo:*)", "Edit(docs/**)"], line("echo a > docs/b"), true),
+        (&["Bash(echo:*)", "Write(docs/**)"], line("echo a > docs/b 2> b"), false),
+        (&["Bash(echo:*)", "Write(docs/**)"], line("echo a > docs/../b"), false),
+        (&["Bash(echo:*)", "Write"], line("echo a > $B"), false),
+        (&["Bash(echo:*)", "Bash"], line("echo a > b"), true),
         (&["Bash"], write("a"), false),
         (&["Write"], write("a"), true),
         (&["Write"], edit("a"), false),
@@ -59,6 +75,21 @@ fn entries_of_other_clients_mean_the_tools_here_and_no_more() {
     ] {
         assert_eq!(allows(entries, &call), is_allowed, "{entries:?} {call:?}");
     }
+}
+
+#[test]
+fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
+    let refused = |entries: &[&str], call: &CallFacts| {
+        let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
+        allowed.refusal("paint", call).unwrap().to_string()
+    };
+    let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
+    assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");
+    let long = "x".repeat(16_000);
+    let why = refused(&["Read(\u{1b}[2J\nfaked: allowed)", &long], &line("ls"));
+    let (_, told) = why.split_once("its allowed-tools are ").unwrap();
+    assert!(told.starts_with("Read(\\u{1b}[2J\\nfaked: allowed), xxx") && told.ends_with("x…"), "{why}");
+    assert_eq!(told.chars().count(), 201);
 }
 
 /// The skill and its files are read whatever it allows.

@@ -295,11 +295,17 @@ fn allowed_tools_are_words_of_a_text_or_a_list() {
         ("{Read: true}", Some(&[])),
         ("[]", Some(&[])),
         ("''", Some(&[])),
-        ("", None),
+        ("", Some(&[])),
+        ("null", Some(&[])),
     ] {
         let file = SkillFile::read(&block(&format!("description: d\nallowed-tools: {written}")), "pdf");
         let entries = entries.map(|entries| entries.iter().map(|entry| (*entry).to_owned()).collect());
         assert_eq!(file.allowed_tools, entries, "{written}: {:?}", file.findings);
     }
+    let empty = SkillFile::read(&block("description: d\nallowed-tools:"), "pdf");
+    assert!(
+        empty.findings.iter().any(|finding| finding.why.contains("it allows reading alone")),
+        "{empty:?}"
+    );
     assert_eq!(SkillFile::read(&block("description: d"), "pdf").allowed_tools, None);
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use text::terminal::{explicit, one_line};
 
 use super::{NetworkTarget, WebScope, client, holds_secret, host, page, waiting};
+use crate::session_skills::FollowedSkills;
 use crate::tool::{CallScope, Tool, ToolScope};
 
 pub(crate) const NAME: &str = "web_fetch";
@@ -58,9 +59,10 @@ fn prepared(web: &WebScope, call: &CallScope<'_>, asked: &Arguments) -> Result<(
 
 fn run(call: &CallScope<'_>, asked: &Arguments, (client, url): (Client, Url)) -> Result<String, String> {
     let first = host(&url);
+    let (scope, skills) = (call.scope, &call.skills);
     let admits = |next: &Url| match host(next) {
         next if next == first => Ok(()),
-        next => admitted(call.scope, next),
+        next => admitted(scope, skills, next),
     };
     let fetched = waiting(call.cancel, async {
         egress::fetch(&client, url.clone(), LIMITS, &admits).await.map_err(|error| format!("{url}: {error}"))
@@ -68,8 +70,9 @@ fn run(call: &CallScope<'_>, asked: &Arguments, (client, url): (Client, Url)) ->
     told(call.scope, &fetched, asked.from)
 }
 
-/// Whether a redirect to another host is followed: where policy allows to fetch from it unasked.
-fn admitted(scope: &ToolScope, host: Option<String>) -> Result<(), String> {
+/// Whether a redirect to another host is followed: where policy allows to fetch from it unasked, and so does each skill
+/// that is followed.
+fn admitted(scope: &ToolScope, skills: &FollowedSkills, host: Option<String>) -> Result<(), String> {
     let effects = [Effect::Net].into();
     let call = CallFacts { tool: NAME.to_owned(), effects, host, ..CallFacts::default() };
     let session = SessionFacts {
@@ -81,7 +84,8 @@ fn admitted(scope: &ToolScope, host: Option<String>) -> Result<(), String> {
         plan_mode: false,
         keeps_old_bytes: true,
     };
-    let verdict = scope.policy.decide(&call, &session);
+    let refusal = skills.refusal(&call);
+    let verdict = refusal.unwrap_or_else(|| scope.policy.decide(&call, &session));
     if verdict.decision == Decision::Allow { Ok(()) } else { Err(verdict.reason.to_string()) }
 }
 

@@ -3,6 +3,7 @@
 
 use loom::{TreeId, TreeReader};
 use store::{LeaseOwner, Principal, SessionId};
+use tools::TurnSkills;
 
 use super::desk::said_last;
 use super::work::told;
@@ -76,6 +77,7 @@ impl Turn<'_> {
             trust,
             answer_within: first.answer_within,
             hands_back: first.hands_back,
+            skills: TurnSkills::default(),
         };
         Ok(Untold::Told(Box::new(Pending::result(runtime.new_id()?, result))))
     }

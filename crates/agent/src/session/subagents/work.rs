@@ -158,7 +158,9 @@ impl SubagentWork {
         let tree = if newest == Some(tree) { TreeChoice::Current } else { TreeChoice::Named(tree) };
         let Self { answer_within, hands_back, .. } = *self;
         let (of, author) = (self.parent.running.session.clone(), text.author.clone());
-        SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back }
+        let skills =
+            self.config.tools.as_ref().map(|tools| tools.skills_of_turn_before()).unwrap_or_default();
+        SubagentResult { of, text, tree, view, author, trust, answer_within, hands_back, skills }
     }
 
     /// How far what it says is believed: as far as what it was sent. What cannot be read is from outside.

@@ -24,8 +24,8 @@ use super::approval::{Permit, ProposedCall};
 use super::call_site::CallSite;
 use super::file_changes::CallChanges;
 use super::limits::TurnLimits;
+use super::named_skills::named_in_turn;
 use super::result_lines::result_lines;
-use super::said_in_turn::said_in_turn;
 use crate::error::AgentError;
 use crate::event::SessionEvent;
 use crate::lease::SessionLease;
@@ -89,8 +89,8 @@ struct AnswerCalls {
     outside: Vec<String>,
     /// The operation that began its turn.
     part_of: Option<Seq>,
-    /// What was said in its turn, where it may name skills.
-    said: Vec<String>,
+    /// Skills that were named in its turn.
+    skills: Vec<String>,
     calls: Vec<AskedCall>,
 }
 
@@ -126,8 +126,8 @@ impl AnswerCalls {
         if calls.is_empty() {
             return Ok(None);
         }
-        let said = said_in_turn(rows, row.node.position, part_of)?;
-        Ok(Some(Self { answer, trust, outside, part_of, said, calls }))
+        let skills = named_in_turn(rows, row.node.position, part_of)?;
+        Ok(Some(Self { answer, trust, outside, part_of, skills, calls }))
     }
 }
 
@@ -179,10 +179,10 @@ impl Turn<'_> {
         let (who, view) = (&Principal::Owner, site.view.clone());
         let read = move |rows: &dyn TreeReader| AnswerCalls::read(rows, &view, node);
         let read = self.runtime.read(who, site.tree, read).await?;
-        let Some(AnswerCalls { answer, trust, outside, part_of, said, calls }) = read else {
+        let Some(AnswerCalls { answer, trust, outside, part_of, skills, calls }) = read else {
             return Ok(Called::Nothing);
         };
-        said.iter().for_each(|text| registry.hear(text));
+        skills.iter().for_each(|skill| registry.follow(skill));
         let place = Some((site.view, answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
         let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };

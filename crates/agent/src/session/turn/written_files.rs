@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loom::{Block, NodeId, RowError, TreeId, TreeReader};
 use store::{CallId, Cursor, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages};
-use tools::{ToolRegistry, WrittenFile};
+use tools::{ToolRegistry, TurnSkills, WrittenFile};
 
 use super::Turn;
 use crate::error::AgentError;
@@ -14,16 +14,22 @@ use crate::error::AgentError;
 const WRITING: [&str; 3] = ["edit", "patch", "write"];
 
 impl Turn<'_> {
-    /// Tells tools what was written in a tree since they were told last. What cannot be found out is as if nobody had.
-    pub(super) async fn tell_written(&self, registry: &ToolRegistry, tree: TreeId) {
-        if let Err(error) = self.try_tell_written(registry, tree).await {
+    /// Begins a turn of tools, which goes on with these skills, and tells them what was written in a tree since they were
+    /// told last. What cannot be found out is as if nobody had.
+    pub(super) async fn begin_turn_of(&self, registry: &ToolRegistry, tree: TreeId, skills: &TurnSkills) {
+        if let Err(error) = self.tell_written(registry, tree, skills).await {
             tracing::warn!(%error, "which files earlier turns wrote is not known");
         }
     }
 
-    async fn try_tell_written(&self, registry: &ToolRegistry, tree: TreeId) -> Result<(), AgentError> {
+    async fn tell_written(
+        &self,
+        registry: &ToolRegistry,
+        tree: TreeId,
+        skills: &TurnSkills,
+    ) -> Result<(), AgentError> {
         let (store, who) = (&self.runtime.store, &Principal::Owner);
-        let before = registry.begin_turn(store.cursor().await?.0);
+        let before = registry.begin_turn(store.cursor().await?.0, skills);
         // What cannot be found out is as if something was.
         if let Some(before) = before
             && store.removed_anywhere_since(Cursor(before)).await.unwrap_or(true)

@@ -1,7 +1,6 @@
 //! A search against a plain loop over the files and their lines, by one thread and by several.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use workspace::{AllowedRoots, Root, StoreGuard};
 
 use super::*;
 use crate::files::fixture::{Recorded, place as call_place};
+use crate::session_skills::FollowedSkills;
 use crate::{SeenFiles, ToolScope};
 
 const SECRET: &str = "sk-canary-0123456789";
@@ -65,7 +65,7 @@ impl Tree {
             from_outside: Cell::new(false),
             pictures: RefCell::default(),
             brief: RefCell::default(),
-            variables: BTreeMap::new(),
+            skills: FollowedSkills::default(),
             background: RefCell::default(),
         };
         let said = run_by(&call, &serde_json::from_value(asked.clone()).unwrap(), threads).unwrap();
