@@ -44,7 +44,7 @@ pub(crate) struct CustomCommand {
     pub(crate) description: String,
     template: String,
     trust: Trust,
-    /// Its file, as of [`FoundFile`].
+    /// File, as of [`FoundFile`].
     path: PathBuf,
 }
 

@@ -117,6 +117,16 @@ fn folder_shown(app: &App, skill: &Skill) -> String {
     skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default()
 }
 
+/// Whether a message of the owner names a skill by `$NAME` that could go with it.
+pub(crate) async fn are_named_in(app: &App, text: &str) -> bool {
+    let names = names_in(text);
+    if names.is_empty() {
+        return false;
+    }
+    let found = within_reach::of_session(app).await.skills;
+    found.iter().any(|skill| skill.is_eligible() && names.iter().any(|name| *name == skill.file.name))
+}
+
 /// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
 pub(crate) async fn named_in(app: &App, asker: &Asker, text: &str) -> Vec<NewText> {
     let names = names_in(text);

@@ -2,7 +2,8 @@
 //!
 //! A text joins the turn at its next model call, `/queue TEXT` is said once the turn is done, `/stop` stops it,
 //! `/approve` and `/deny` answer what it asks, `/plan on` holds from its next call on, and a command that only shows something
-//! answers beside it; other commands wait until the turn is done. A text is not said before what waits and was not queued.
+//! answers beside it; other commands, and a text that names a skill, wait until the turn is done. A text is not said before
+//! what waits and was not queued.
 
 use std::collections::HashMap;
 
@@ -15,6 +16,7 @@ use crate::custom_commands::CustomCommands;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
+use crate::skills;
 use crate::slash::{self, Input, SlashCommand};
 
 /// Takes in what is typed while a turn is shown.
@@ -64,6 +66,10 @@ impl Steering {
         let command = match slash::parse(line) {
             Input::Say(text) => {
                 App::require(asker, "chat", Right::Act)?;
+                // A skill is followed from a turn's beginning.
+                if skills::are_named_in(app, &text).await {
+                    return Ok(self.waits(line));
+                }
                 let text = app.masked(&text);
                 let sent = self.send((app, asker), text.clone(), SessionOperation::Steer).await?;
                 return Ok(if sent { SteeringOutcome::Joins(text) } else { self.waits(line) });
@@ -86,6 +92,9 @@ impl Steering {
             command @ (SlashCommand::Approve { .. } | SlashCommand::Deny { .. }) => {
                 app.answer(asker, self.session.as_ref().map(Handle::id), command).await?;
                 SteeringOutcome::Answered
+            }
+            SlashCommand::Queue { text } if skills::are_named_in(app, &text).await => {
+                self.waits(&slash::as_text(&text))
             }
             SlashCommand::Queue { text } => {
                 let text = app.masked(&text);

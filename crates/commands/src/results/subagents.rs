@@ -19,7 +19,7 @@ pub struct SubagentShown {
     /// Name of its session.
     pub session: String,
     pub label: String,
-    /// Its model, where that is not the one of whoever began it.
+    /// Model of its own: none where it has that of whoever began it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub tree: TreeId,

@@ -148,6 +148,27 @@ fn what_only_shows_answers_beside_the_turn_and_what_changes_waits() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
+#[test]
+fn what_names_a_skill_waits_for_a_turn_of_its_own() {
+    let (world, mut terminal) = conversing_over_a_command();
+    fs::create_dir_all(world.path("home/skills/paint")).unwrap();
+    let skill = "---\nname: paint\ndescription: Paints.\n---\nPaint it blue.\n";
+    fs::write(world.path("home/skills/paint/SKILL.md"), skill).unwrap();
+    terminal.types("It costs $5, and $nothing.\r");
+    terminal.shows("this joins the turn");
+    for says in ["Use $paint.\r", "/queue Use $paint again.\r"] {
+        terminal.types(says);
+        terminal.until(says, |terminal| {
+            terminal.contents().matches("this waits until the turn is done").count()
+                > usize::from(says.starts_with('/'))
+        });
+    }
+    fs::write(world.path("project/over"), "").unwrap();
+    terminal.shows("the text of the skill paint goes with the message");
+    terminal.types("\x04");
+    terminal.ended();
+}
+
 /// Reads events of a process until one has this text, which it returns with those before it.
 fn events_until(events: &mut impl BufRead, text: &str) -> String {
     let mut read = String::new();

