@@ -133,10 +133,10 @@ impl Answer {
     }
 }
 
-/// Denies a question when whoever asked does not wait for it any more.
+/// Denies a question when whoever asked does not wait for it any more, and says so to whoever shows it.
 struct Standing {
     runtime: Runtime,
-    who: Principal,
+    call: Call,
     id: QuestionId,
     is_answered: bool,
 }
@@ -146,8 +146,12 @@ impl Drop for Standing {
         if self.is_answered {
             return;
         }
+        let Self { call, id, .. } = self;
+        let (by, reason) = (self.runtime.name_for(&call.who), Some(STOPPED.to_owned()));
+        let (decision, word) = (Decision::Denied, None);
+        call.events.emit(SessionEvent::Answered { question: *id, decision, word, by, reason });
         if let Ok(tasks) = tokio::runtime::Handle::try_current() {
-            let (runtime, who, id) = (self.runtime.clone(), self.who.clone(), self.id);
+            let (runtime, who, id) = (self.runtime.clone(), call.who.clone(), *id);
             tasks.spawn(async move { runtime.withdraw(&who, id).await.is_none() });
         }
     }
@@ -267,7 +271,7 @@ impl Runtime {
             Err(error) => return Err(error.into()),
         };
         let (id, expires) = (asked.id, asked.expires);
-        let mut standing = Standing { runtime: self.clone(), who: call.who.clone(), id, is_answered: false };
+        let mut standing = Standing { runtime: self.clone(), call: (*call).clone(), id, is_answered: false };
         let is_form = form.is_some();
         let question = AskedQuestion { id, kind, asker: asks, text, answers, form, expires };
         call.events.emit(SessionEvent::Question { question });

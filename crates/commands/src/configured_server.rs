@@ -12,7 +12,7 @@ use tools::NetworkRequest;
 
 use crate::args::allow::AllowedFolder;
 use crate::server_address::AddressEntry;
-use crate::server_secrets::{is_of_keys, missing, says_secret};
+use crate::server_secrets::{is_of_keys, missing, variable_says_secret};
 use crate::settings::network;
 
 /// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It is a program
@@ -206,7 +206,8 @@ impl ConfiguredServer {
         let is_value = |value: &str| {
             !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err()
         };
-        let is_secret = |(variable, value): &(&String, &String)| says_secret(variable) && is_value(value);
+        let is_secret =
+            |(variable, value): &(&String, &String)| variable_says_secret(variable) && is_value(value);
         if let Some((variable, _)) = self.env.iter().find(is_secret) {
             return Err(format!("mcp.{name}.env.{variable}: {}", is_of_keys(name, variable)));
         }

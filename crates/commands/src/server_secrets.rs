@@ -1,12 +1,21 @@
 //! Secrets of `[mcp.NAME]`: they stand in `keys.toml`, whatever uses them.
 
-/// Words in names of variables and headers whose values are secrets, alone or at the end of another word.
-const SECRET: [&str; 7] = ["auth", "authorization", "cookie", "key", "password", "secret", "token"];
+/// Words in names of variables and headers whose values are secrets.
+const SECRET: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+/// Names of variables that join such a word to another one.
+const JOINED: [&str; 6] = ["accesskey", "accesstoken", "apikey", "authorization", "authtoken", "secretkey"];
 
-/// Whether the value of a variable or header of this name is a secret.
-pub(crate) fn says_secret(name: &str) -> bool {
+/// Whether the value of a header of this name is a secret: headers are few, and their names have no rule.
+pub(crate) fn header_says_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.split(['_', '-']).any(|word| SECRET.iter().any(|secret| word.ends_with(secret)))
+    SECRET.iter().any(|secret| name.contains(secret))
+}
+
+/// Whether the value of a variable of this name is a secret: one of its words says so.
+pub(crate) fn variable_says_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_secret = |word: &str| SECRET.contains(&word) || JOINED.contains(&word);
+    name.split(['_', '-']).any(|word| is_secret(word) || word.strip_suffix('s').is_some_and(is_secret))
 }
 
 /// Why a secret of a server is refused that stands elsewhere, and where it goes.
@@ -28,13 +37,15 @@ mod tests {
 
     #[test]
     fn names_say_what_is_a_secret() {
-        for name in
-            ["API_TOKEN", "Authorization", "X-Api-Key", "APIKEY", "Proxy-Authorization", "db_password"]
-        {
-            assert!(says_secret(name), "{name}");
+        for name in ["Authorization", "X-Api-Key", "X-Authentication", "Cookies", "X-Secret2"] {
+            assert!(header_says_secret(name), "{name}");
         }
-        for name in ["LOG_LEVEL", "X-Team", "AUTHOR", "MAX_TOKENS", "KEYBOARD"] {
-            assert!(!says_secret(name), "{name}");
+        assert!(!header_says_secret("X-Team"));
+        for name in ["API_TOKEN", "APIKEY", "API_TOKENS", "db_password", "PROXY_AUTHORIZATION"] {
+            assert!(variable_says_secret(name), "{name}");
+        }
+        for name in ["LOG_LEVEL", "AUTHOR", "KEYBOARD", "MONKEY"] {
+            assert!(!variable_says_secret(name), "{name}");
         }
     }
 }

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 pub struct Elicitation {
     pub message: String,
     pub mode: ElicitationMode,
+    /// Whether other calls of the server run: it does not say for which one it asks.
+    pub is_beside_others: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,14 +25,20 @@ pub(crate) fn masker(config: &Config, home: &Path) -> Result<(Masker, Vec<String
     Ok((masker, notices))
 }
 
-/// Reads the secrets that are known by now, beside those of the beginning: what was taken out meanwhile stays masked.
+/// Reads the secrets that are known by now, beside those of the beginning: what was taken out meanwhile stays masked. An error
+/// where their file cannot be read whole.
 pub(crate) fn newest_masker(config: &Config, home: PathBuf) -> Arc<ReadMasker> {
     let (first, _) = secrets(config, &home);
     Arc::new(move || {
         let layers = Layers::read(&home, std::env::vars_os(), &[]);
+        // A key that cannot be read is not masked.
+        if let Some(problem) = layers.problems().iter().find(|problem| problem.place == KEYS) {
+            return Err(problem.to_string());
+        }
         let config = layers.lenient().map_err(|error| error.message)?;
         let (now, _) = secrets(&config, &home);
-        Masker::new(&[&first[..], &now].concat()).map_err(|error| error.to_string())
+        let masker = Masker::new(&[&first[..], &now].concat()).map_err(|error| error.to_string())?;
+        Ok(if config.safety.guess_secrets { masker } else { masker.without_guesses() })
     })
 }
 

@@ -56,9 +56,14 @@ impl RunningCalls {
     /// # Errors
     /// What is asked cannot be.
     pub(crate) async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
-        let asked = elicitation(params)?;
-        let is_form = matches!(asked.mode, ElicitationMode::Form(_));
-        let call = self.lock().iter().rev().find(|call| call.person.is_some()).cloned();
+        let (message, mode) = elicitation(params)?;
+        let is_form = matches!(mode, ElicitationMode::Form(_));
+        let (call, is_beside_others) = {
+            let calls = self.lock();
+            let call = calls.iter().rev().find(|call| call.person.is_some()).cloned();
+            (call, calls.len() > 1)
+        };
+        let asked = Elicitation { message, mode, is_beside_others };
         let reply = match call {
             Some(call) => call.ask(asked).await,
             None => ElicitationReply::Cancelled,
@@ -79,16 +84,16 @@ impl RunningCalls {
     }
 }
 
-fn elicitation(params: ElicitRequestParams) -> Result<Elicitation, ErrorData> {
+fn elicitation(params: ElicitRequestParams) -> Result<(String, ElicitationMode), ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema =
                 serde_json::to_value(requested_schema).map_err(|error| unknown(error.to_string()))?;
-            Ok(Elicitation { message, mode: ElicitationMode::Form(schema) })
+            Ok((message, ElicitationMode::Form(schema)))
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
-            Ok(Elicitation { message, mode: ElicitationMode::Url(url) })
+            Ok((message, ElicitationMode::Url(url)))
         }
         _ => Err(unknown("this client knows forms and addresses alone".to_owned())),
     }

@@ -49,7 +49,10 @@ pub(crate) fn parse(pattern: &str) -> Result<Pattern, PatternError> {
 fn read(pattern: &str) -> Result<Pattern, Problem> {
     let tokens = tokens(pattern)?;
     let Some((first, rest)) = tokens.split_first() else {
-        return Err((1, "empty: write a tool, `SERVER:TOOL`, `effect:NAME` or `exec WORD… [*]`".to_owned()));
+        return Err((
+            1,
+            "empty: write a tool, `SERVER:TOOL`, `SERVER:*`, `effect:NAME` or `exec WORD… [*]`".to_owned(),
+        ));
     };
     let is_limit = |token: &Token| token.value("path").or(token.value("host")).is_some();
     if first.is_bare("exec") && rest.first().is_some_and(|token| !is_limit(token)) {

@@ -6,21 +6,25 @@ use crate::programs::is_program_variable;
 /// own.
 const LOADER_VARIABLES: &[&str] = &[
     "CLASSPATH",
+    "GCONV_PATH",
     "HOME",
     "IFS",
     "JAVA_TOOL_OPTIONS",
     "NODE_OPTIONS",
     "NODE_PATH",
     "PATH",
+    "PERL5DB",
     "PERL5LIB",
     "PERL5OPT",
     "PYTHONHOME",
+    "PYTHONINSPECT",
     "PYTHONPATH",
     "PYTHONSTARTUP",
     "RUBYLIB",
     "RUBYOPT",
     "SHELL",
     "TMPDIR",
+    "ZDOTDIR",
 ];
 
 /// Beginning of the variables that loaders of programs read.

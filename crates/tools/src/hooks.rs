@@ -179,7 +179,7 @@ pub struct HookedEvent {
     pub notices: Vec<String>,
 }
 
-/// Runs the hooks of an event beside calls, until one says how the turn goes on. It blocks.
+/// Runs the hooks of an event beside calls; the turn goes on with what the first of those says that say so. It blocks.
 pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String, Value>) -> HookedEvent {
     let mut found = HookedEvent::default();
     for hook in call.scope.hooks.iter().filter(|hook| hook.on.contains(&event)) {
@@ -200,8 +200,8 @@ pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String
             Ok(None) => {}
             Ok(Some(text)) => {
                 let trust = if is_outside { Trust::Outside } else { call.scope.trust };
-                found.goes_on = Some((hook.name.clone(), bounded(masked(call, &text)), trust));
-                break;
+                let said = (hook.name.clone(), bounded(masked(call, &text)), trust);
+                found.goes_on.get_or_insert(said);
             }
             Err(why) => notice(&format!("it failed: {why}")),
         }

@@ -140,11 +140,14 @@ impl ToolRegistry {
         self.told_written.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).copied()
     }
 
-    /// A turn begins, with this newest event of the store, which goes on with these skills. The event of the turn before;
-    /// none of the first.
-    pub fn begin_turn(&self, newest: u64, skills: &TurnSkills) -> Option<u64> {
+    /// A turn begins, which goes on with these skills.
+    pub fn begin_turn(&self, skills: &TurnSkills) {
         self.entered.clear();
         self.skills.begin_turn(skills);
+    }
+
+    /// Newest event of the store at the beginning of the turn before; none of the first. This one begins with `newest`.
+    pub fn newest_before(&self, newest: u64) -> Option<u64> {
         Some(self.turn_began.swap(newest, Ordering::Relaxed)).filter(|before| *before != 0)
     }
 

@@ -262,26 +262,26 @@ mod tests {
         assert_eq!(decided(&registry, "art/note.md").0, Decision::Allow);
         // What it begins is narrowed to its end, whatever turn it is.
         let subagent = registry.of_subagent(None, false).unwrap();
-        subagent.begin_turn(1, &TurnSkills::default());
-        registry.begin_turn(2, &TurnSkills::default());
+        subagent.begin_turn(&TurnSkills::default());
+        registry.begin_turn(&TurnSkills::default());
         assert!(!is_narrowed());
         assert_eq!(decided(&subagent, "note.md").0, Decision::Deny);
         assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Allow);
         // So is the turn that its result begins, and what that begins.
-        registry.begin_turn(3, &subagent.skills_of_turn_before());
+        registry.begin_turn(&subagent.skills_of_turn_before());
         assert!(is_narrowed());
         assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Deny);
         // What that turn follows only later counts for the turn of a result as well.
-        registry.begin_turn(3, &TurnSkills::default());
+        registry.begin_turn(&TurnSkills::default());
         let early = registry.of_subagent(None, false).unwrap();
         fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
         assert_eq!(decided(&early, "note.md").0, Decision::Allow, "it began before");
-        registry.begin_turn(3, &TurnSkills::default());
+        registry.begin_turn(&TurnSkills::default());
         assert!(!is_narrowed(), "control");
-        registry.begin_turn(3, &early.skills_of_turn_before());
+        registry.begin_turn(&early.skills_of_turn_before());
         assert!(is_narrowed());
         for (name, narrows) in [("paint", true), ("painting", false), ("free", false)] {
-            registry.begin_turn(4, &TurnSkills::default());
+            registry.begin_turn(&TurnSkills::default());
             registry.follow(name);
             assert_eq!(is_narrowed(), narrows, "{name}");
         }
@@ -313,7 +313,7 @@ mod tests {
             fixture.put(path, "---\nname: paint\nallowed-tools: Write\n---\nPaint.\n");
         }
         for path in [file, "skills/paint/SKILL.md"] {
-            fixture.registry.begin_turn(1, &TurnSkills::default());
+            fixture.registry.begin_turn(&TurnSkills::default());
             assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Allow, "control");
             fixture.call("read", &json!({"path": path})).unwrap();
             assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Deny, "{path}");

@@ -72,8 +72,16 @@ struct ReadingTools {
 
 impl ReadingTools {
     /// # Errors
-    /// There is no session of the name that was given, or the configuration has a rule that is about nothing.
+    /// There is no session of the name that was given, the configuration has a rule that is about nothing, or the secrets that
+    /// are to be masked cannot be read.
     async fn new(app: &App, asker: &Asker, named: &SessionArg) -> Result<Self, CommandError> {
+        app.runtime.masker_of_now().map_err(|why| {
+            CommandError::refused(
+                "secrets",
+                unmasked(&why),
+                "`drawloom config check` says what is wrong there",
+            )
+        })?;
         let (name, view) = match &named.session {
             None => Default::default(),
             Some(named) => {
@@ -131,6 +139,11 @@ impl ReadingTools {
     }
 }
 
+/// Why nothing is told.
+fn unmasked(why: &str) -> String {
+    format!("nothing is read, as known secrets cannot be masked: {why}")
+}
+
 impl ServedTools for ReadingTools {
     fn list(&self) -> Vec<ToolSpec> {
         self.registry.specs()
@@ -147,8 +160,7 @@ impl ServedTools for ReadingTools {
         let masker = match self.runtime.masker_of_now() {
             Ok(masker) => masker,
             Err(why) => {
-                let text = format!("known secrets could not be read: {why}");
-                return Ok(ToolReply { text, is_error: true });
+                return Ok(ToolReply { text: unmasked(&why), is_error: true });
             }
         };
         let said = self.run(tool, &Value::Object(arguments), (cancel, &masker));

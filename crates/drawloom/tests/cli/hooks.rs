@@ -311,7 +311,9 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     let lines: Vec<Value> =
         [write].into_iter().chain((1..=9).map(|number| json!({"text": format!("Done {number}.")}))).collect();
     let check = r#"cat >> seen.jsonl; printf '{"continue": "The tests fail."}'"#;
-    let world = world(&lines, &at_end("check", check));
+    let hooks =
+        at_end("check", check) + &at_end("later", "echo >> later; printf '{\"continue\": \"Not heard.\"}'");
+    let world = world(&lines, &hooks);
     let (code, said) = chat(&world, "Do it.");
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done 4.")), "{said}");
     let went_on = results(&world, "hook/check");
@@ -319,7 +321,9 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     let seen = fs::read_to_string(world.path("project/seen.jsonl")).unwrap();
     let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let event = |continued: u32, answer: &str| json!({"event": "turn_end", "hook": "check", "read_only": false, "answer": answer, "continued": continued});
-    assert_eq!(seen, [event(0, "Done 1."), event(1, "Done 2."), event(2, "Done 3.")]);
+    let ends = [event(0, "Done 1."), event(1, "Done 2."), event(2, "Done 3."), event(3, "Done 4.")];
+    assert_eq!(seen, ends, "the last one only looks");
+    assert_eq!(fs::read_to_string(world.path("project/later")).unwrap().lines().count(), 4);
     let project = text(&world.path("project"));
     // What a hook says is no word of the owner's.
     let (_, log) = world.json(&["--workspace", &project, "log"]);
@@ -333,6 +337,9 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     assert_eq!(nodes(&world).len(), 0, "one step takes back the turn");
     let told = world.run(&["--workspace", &project, "chat", "-m", "Again."]).err;
     assert!(told.contains("the hook check goes on with the turn: The tests fail."), "{told}");
+    let ended =
+        "the turn ends, as hooks went on with it 3 times; the hook check would again: The tests fail.";
+    assert!(told.contains(ended), "{told}");
 }
 
 #[test]

@@ -267,6 +267,27 @@ fn s11_a_secret_that_is_set_meanwhile_is_masked_wherever_its_text_is_cut() {
 }
 
 #[test]
+fn s11_where_known_secrets_cannot_be_read_nothing_is_told() {
+    let world = world("");
+    let secret = "weft-canary-0123456789abcdef";
+    said(&world, "Which key?", &format!("The key is {secret}."));
+    world.ok(&["config", "set", "mcp.other.secrets.TOKEN", secret]);
+    let mut server = Server::greeted(&world, &[]);
+    assert!(server.read("loom_view", &json!({})).contains("The key is "), "the control");
+    let keys = world.home().join("keys.toml");
+    let whole = fs::read_to_string(&keys).unwrap();
+    fs::write(&keys, format!("{whole}\n[providers.x\n")).unwrap();
+    let refused = server.refused("loom_view", &json!({}));
+    assert!(refused.contains("known secrets cannot be masked: keys.toml"), "{refused}");
+    assert!(!refused.contains(secret), "{refused}");
+    let project = text(&world.path("project"));
+    let later = Server::start(&mut world.command(&["--workspace", &project, "mcp", "serve"]));
+    let (code, printed, errors) = later.end();
+    assert!(code == Some(3) && printed.is_empty(), "{code:?} {printed}");
+    assert!(errors.contains("known secrets cannot be masked: keys.toml"), "{errors}");
+}
+
+#[test]
 fn nothing_tells_of_a_node_of_another_session() {
     let world = world("");
     said(&world, "Which thread?", "The thread is red.");

@@ -123,7 +123,7 @@ fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result
             other => return other.step(&step()),
         }
     }
-    Ok(())
+    Err(Failure::new(step(), &"another one stood there each time"))
 }
 
 /// Covers `.drawloom` with an empty folder that holds only `run`.

@@ -54,7 +54,7 @@ impl PersonOfCall {
     ///
     /// # Errors
     /// Why nobody is asked.
-    fn question(&self, Elicitation { message, mode }: Elicitation) -> Result<Question, String> {
+    fn question(&self, Elicitation { message, mode, is_beside_others }: Elicitation) -> Result<Question, String> {
         let message = message.trim();
         if message.chars().count() > MESSAGE_CHARS {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
@@ -73,7 +73,8 @@ impl PersonOfCall {
                 ("Say y once you have been there, if you trust that address", None)
             }
         };
-        let text = [format!("the server of {} asks you. {asks}", self.tool)];
+        let beside = if is_beside_others { " Other calls of it run, and it may ask for one of them." } else { "" };
+        let text = [format!("the server of {} asks you.{beside} {asks}", self.tool)];
         let text = text.into_iter().chain(about).collect::<Vec<_>>().join("\n");
         Ok(Question {
             kind: QuestionKind::Elicitation,

@@ -43,8 +43,7 @@ impl Turn<'_> {
         limits: &mut TurnLimits,
     ) -> Result<Option<Continuation>, AgentError> {
         let (who, event, cancel) = (&Principal::Owner, HookEvent::TurnEnd, site.held.cancel());
-        let may_go_on = limits.continued < CONTINUATIONS && !limits.are_met() && !cancel.is_cancelled();
-        if !registry.has_hooks(event) || !may_go_on {
+        if !registry.has_hooks(event) || limits.are_met() || cancel.is_cancelled() {
             return Ok(None);
         }
         let view = site.view.clone();
@@ -70,6 +69,13 @@ impl Turn<'_> {
         let Some((name, text, believed)) = goes_on else { return Ok(None) };
         if site.held.cancel().is_cancelled() {
             return Err(AgentError::Stopped);
+        }
+        if limits.continued >= CONTINUATIONS {
+            let told = format!(
+                "the turn ends, as hooks went on with it {CONTINUATIONS} times; the hook {name} would again: "
+            );
+            self.log.push(SessionEvent::notice(told + &title(&text)));
+            return Ok(None);
         }
         limits.continued += 1;
         let trust = trust.min(believed);

@@ -17,19 +17,15 @@ impl Turn<'_> {
     /// Begins a turn of tools, which goes on with these skills, and tells them what was written in a tree since they were
     /// told last. What cannot be found out is as if nobody had.
     pub(super) async fn begin_turn_of(&self, registry: &ToolRegistry, tree: TreeId, skills: &TurnSkills) {
-        if let Err(error) = self.tell_written(registry, tree, skills).await {
+        registry.begin_turn(skills);
+        if let Err(error) = self.tell_written(registry, tree).await {
             tracing::warn!(%error, "which files earlier turns wrote is not known");
         }
     }
 
-    async fn tell_written(
-        &self,
-        registry: &ToolRegistry,
-        tree: TreeId,
-        skills: &TurnSkills,
-    ) -> Result<(), AgentError> {
+    async fn tell_written(&self, registry: &ToolRegistry, tree: TreeId) -> Result<(), AgentError> {
         let (store, who) = (&self.runtime.store, &Principal::Owner);
-        let before = registry.begin_turn(store.cursor().await?.0, skills);
+        let before = registry.newest_before(store.cursor().await?.0);
         // What cannot be found out is as if something was.
         if let Some(before) = before
             && store.removed_anywhere_since(Cursor(before)).await.unwrap_or(true)
