@@ -146,13 +146,16 @@ impl Drop for Standing {
         if self.is_answered {
             return;
         }
-        let Self { call, id, .. } = self;
-        let (by, reason) = (self.runtime.name_for(&call.who), Some(STOPPED.to_owned()));
-        let (decision, word) = (Decision::Denied, None);
-        call.events.emit(SessionEvent::Answered { question: *id, decision, word, by, reason });
         if let Ok(tasks) = tokio::runtime::Handle::try_current() {
-            let (runtime, who, id) = (self.runtime.clone(), call.who.clone(), *id);
-            tasks.spawn(async move { runtime.withdraw(&who, id).await.is_none() });
+            let (runtime, call, id) = (self.runtime.clone(), self.call.clone(), self.id);
+            tasks.spawn(async move {
+                let (decision, word, by, reason) = match runtime.withdraw(&call.who, id).await {
+                    // Why may be what was filled into a form.
+                    Some(answer) => (answer.decision, answer.word, answer.by, None),
+                    None => (Decision::Denied, None, runtime.name_for(&call.who), Some(STOPPED.to_owned())),
+                };
+                call.events.emit(SessionEvent::Answered { question: id, decision, word, by, reason });
+            });
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 
+use model::Cancel;
 use serde_json::{Map, Value};
 
 /// Question of a server.
@@ -34,5 +35,10 @@ pub enum ElicitationReply {
 
 /// The person of the conversation that a tool is called in.
 pub trait Elicit: Send + Sync + fmt::Debug {
-    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>>;
+    /// Asks, and waits until somebody answered, or the call has come to its end: then nothing stands any more.
+    fn elicit(
+        &self,
+        asked: Elicitation,
+        end: Cancel,
+    ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>>;
 }

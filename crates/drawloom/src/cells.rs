@@ -4,13 +4,22 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Cells a terminal gives a text; our own colour sequences take none.
 pub(crate) fn width(cell: &str) -> usize {
+    measured(cell, |text| text.width())
+}
+
+/// The most cells a terminal gives a text: not each one joins characters as Unicode says.
+pub(crate) fn most_width(cell: &str) -> usize {
+    measured(cell, |text| text.width().max(text.chars().filter_map(|c| c.width()).sum()))
+}
+
+fn measured(cell: &str, of: fn(&str) -> usize) -> usize {
     let mut wide = 0;
     let mut rest = cell;
     while let Some(start) = rest.find("\x1b[") {
-        wide += rest[..start].width();
+        wide += of(&rest[..start]);
         rest = &rest[start + sequence(&rest[start..]).unwrap_or(2)..];
     }
-    wide + rest.width()
+    wide + of(rest)
 }
 
 /// A line whose end is cut where it is wider than this, with a sign.

@@ -102,7 +102,11 @@ fn arguments(tool: &str) -> Map<String, Value> {
 struct AcceptsDefaults;
 
 impl Elicit for AcceptsDefaults {
-    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+    fn elicit(
+        &self,
+        asked: Elicitation,
+        _: Cancel,
+    ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
         Box::pin(async move {
             let ElicitationMode::Form(schema) = asked.mode else { return ElicitationReply::Declined };
             let fields = schema["properties"].as_object().into_iter().flatten();

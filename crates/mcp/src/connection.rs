@@ -291,7 +291,7 @@ impl Connection {
                 },
             }
         };
-        drop(running);
+        let _ = timeout(SOON, running.end()).await;
         let Some(answered) = answered else {
             // A server that reads nothing is not told.
             let _ = timeout(SOON, handle.cancel(Some(why.to_owned()))).await;

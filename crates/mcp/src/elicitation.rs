@@ -8,6 +8,7 @@ use model::{Cancel, CancelHandle};
 use rmcp::ErrorData;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Questions of one call at most.
@@ -22,6 +23,8 @@ struct RunningCall {
     /// Who is asked; none where nobody is.
     person: Option<Arc<dyn Elicit>>,
     questions: Mutex<QuestionState>,
+    /// Told whenever a question stands no longer.
+    closed: Notify,
     end: Cancel,
 }
 
@@ -46,7 +49,7 @@ struct QuestionGuard<'a>(&'a RunningCall);
 impl RunningCalls {
     pub(crate) fn begin(&self, person: Option<Arc<dyn Elicit>>) -> CallGuard {
         let (handle, end) = Cancel::new();
-        let call = Arc::new(RunningCall { person, questions: Mutex::default(), end });
+        let call = Arc::new(RunningCall { person, questions: Mutex::default(), closed: Notify::new(), end });
         self.lock().push(Arc::clone(&call));
         CallGuard { all: self.clone(), call, end: handle }
     }
@@ -111,12 +114,7 @@ impl RunningCall {
             questions.open += 1;
             QuestionGuard(self)
         };
-        let mut end = self.end.clone();
-        let reply = tokio::select! {
-            biased;
-            () = end.cancelled() => ElicitationReply::Cancelled,
-            reply = person.elicit(asked) => reply,
-        };
+        let reply = person.elicit(asked, self.end.clone()).await;
         drop(question);
         reply
     }
@@ -131,10 +129,19 @@ impl Drop for QuestionGuard<'_> {
         let mut questions = self.0.questions();
         questions.open -= 1;
         questions.answered = Some(Instant::now());
+        self.0.closed.notify_one();
     }
 }
 
 impl CallGuard {
+    /// Ends the questions of the call, and waits until none of them stands.
+    pub(crate) async fn end(self) {
+        self.end.cancel();
+        while self.call.questions().open > 0 {
+            self.call.closed.notified().await;
+        }
+    }
+
     /// Until when the answer is waited for, where people were asked meanwhile: none of that time is the server's. None
     /// where nobody was, or that is over.
     pub(crate) fn extended(&self, within: Duration) -> Option<Instant> {
@@ -164,7 +171,6 @@ mod tests {
     use std::pin::Pin;
 
     use serde_json::{Map, json};
-    use tokio::sync::Notify;
 
     use super::*;
 
@@ -179,7 +185,11 @@ mod tests {
     struct Answering(ElicitationReply);
 
     impl Elicit for Answering {
-        fn elicit(&self, _: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+        fn elicit(
+            &self,
+            _: Elicitation,
+            _: Cancel,
+        ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
             Box::pin(async { self.0.clone() })
         }
     }
@@ -193,9 +203,16 @@ mod tests {
     struct Silent(Arc<Notify>);
 
     impl Elicit for Silent {
-        fn elicit(&self, _: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+        fn elicit(
+            &self,
+            _: Elicitation,
+            mut end: Cancel,
+        ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
             self.0.notify_one();
-            Box::pin(std::future::pending())
+            Box::pin(async move {
+                end.cancelled().await;
+                ElicitationReply::Cancelled
+            })
         }
     }
 
@@ -238,7 +255,8 @@ mod tests {
         tokio::time::advance(within * 3).await;
         assert!(call.extended(within).is_some(), "a question stands");
         let running = Arc::clone(&call.call);
-        drop(call);
+        call.end().await;
+        assert_eq!(running.questions().open, 0);
         assert_eq!(question.await.unwrap(), ElicitationAction::Cancel);
         assert!(running.extended(within).is_some(), "it was answered now");
         tokio::time::advance(within).await;

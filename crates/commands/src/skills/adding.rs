@@ -122,7 +122,7 @@ pub(super) async fn add(
         return Err(CommandError::refused(
             "not_accepted",
             format!("{name} was not added"),
-            "it asks at a terminal; with --yes nobody is asked",
+            "say y where it asks at a terminal, or give --yes",
         ));
     }
     install(app, &name, (&files, replaces))?;

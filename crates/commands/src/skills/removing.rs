@@ -47,7 +47,7 @@ pub(super) async fn remove(
         return Err(CommandError::refused(
             "not_accepted",
             format!("{name} was not removed"),
-            "it asks at a terminal; with --yes nobody is asked",
+            "say y where it asks at a terminal, or give --yes",
         ));
     }
     take_away(app, &name, folder, &before)?;

@@ -219,6 +219,17 @@ fn unset_whole_section(
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
+    if let [section, name] = &segments(path)[..]
+        && section == "mcp"
+    {
+        let (what, hint) = (one_line(path), format!("`drawloom mcp remove {}` takes it out", one_line(name)));
+        return Err(CommandError::usage(
+            format!(
+                "{what} was not taken out: what was accepted of it and rules that allow its tools would stay"
+            ),
+            hint,
+        ));
+    }
     let home = home(path, paths, layers)?;
     let (was_there, problems) = unset_section(home.root(), path)?;
     for problem in problems {

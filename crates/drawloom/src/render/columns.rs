@@ -3,10 +3,9 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::OutputStyle;
-use crate::cells::{cut_end, sequence, width};
+use crate::cells::{cut_end, most_width, sequence, width};
 
 /// Lines of a text, indented; at a terminal broken between words where they would be wider than it is, and a word that
 /// is wider than all of it between characters. A command is whole, however wide it is: it is copied from there. A colour
@@ -31,7 +30,7 @@ pub(super) fn hanging(text: &str, indent: &str, to: OutputStyle) -> String {
     let (whole, room) = (beside(width(indent)), beside(width(indent) + HANG.len()));
     let mut out = String::new();
     for line in text.lines() {
-        let room = if width(line) <= whole { whole } else { room };
+        let room = if most_width(line) <= whole { whole } else { room };
         for (number, row) in rows(line, room, |_| false).iter().enumerate() {
             out.extend([indent, if number == 0 { "" } else { HANG }, row, "\n"]);
         }
@@ -52,7 +51,7 @@ fn rows(text: &str, room: usize, is_whole: fn(&str) -> bool) -> Vec<String> {
     for line in text.lines() {
         let mut row = String::new();
         for word in words(line) {
-            if width(&row) + width(word.trim_end()) <= room {
+            if most_width(&row) + most_width(word.trim_end()) <= room {
                 row.push_str(word);
                 continue;
             }
@@ -95,7 +94,7 @@ fn broken(word: &str, room: usize) -> Vec<String> {
     let (mut pieces, mut piece, mut taken) = (Vec::new(), String::new(), 0);
     let mut rest = word;
     while !rest.is_empty() {
-        let wide_to = |end: usize| (end, rest[..end].width());
+        let wide_to = |end: usize| (end, most_width(&rest[..end]));
         let cluster = || text::grapheme::clusters(rest).next().map_or(rest.len(), |cluster| cluster.end);
         let (end, wide) = sequence(rest).map_or_else(|| wide_to(cluster()), |end| (end, 0));
         if taken + wide > room && taken > 0 && &rest[..end] != " " {
@@ -210,9 +209,12 @@ mod tests {
             "`drawloom approve 1234 --for always` is typed",
             "0123456789abcdefghij",
             "漢字検索です。漢字検索",
+            // Terminals do not join these.
+            &"لا".repeat(20),
+            &"👍🏽".repeat(9),
         ] {
             let shown = hanging(line, "", to);
-            assert!(shown.lines().all(|row| width(row) <= 14), "{shown}");
+            assert!(shown.lines().all(|row| most_width(row) <= 14), "{shown}");
             assert!(shown.lines().skip(1).all(|row| row.starts_with(HANG)), "{shown}");
             let kept = |text: &str| text.replace(char::is_whitespace, "");
             assert_eq!(kept(&shown), kept(line));

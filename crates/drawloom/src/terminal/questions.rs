@@ -170,8 +170,9 @@ impl Terminal {
     ) -> io::Result<Option<FieldTexts>> {
         let mut fields = Vec::new();
         for field in form.fields() {
-            let line = field.line();
-            let mut asks = line.clone();
+            // Not at the margin: a server named it.
+            let line = format!("field {}", field.line());
+            let mut asks = format!("  {line}");
             let text = loop {
                 // A server says what it asks for.
                 let shown = foreign_in_columns(&one_line(&asks), Some(columns()));
@@ -179,7 +180,7 @@ impl Terminal {
                 self.questions().line = format!("{} > ", explicit(shown));
                 let Some(text) = ask(terminal, (shown, "> "), is_over)? else { return Ok(None) };
                 match form.problem(&field, &text) {
-                    Some(why) => asks = format!("{why}; {line}"),
+                    Some(why) => asks = format!("  {why}; {line}"),
                     None => break text,
                 }
             };

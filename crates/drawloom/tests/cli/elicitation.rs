@@ -2,6 +2,7 @@
 
 use std::process::{Child, Stdio};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::headless::question;
@@ -187,6 +188,31 @@ fn a_question_ends_with_the_call_that_it_stands_in() {
 }
 
 #[test]
+fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_then() {
+    for asks in ["[y/N, or n and why]", "field name (text; needed): Name >"] {
+        let world = world(&json!({}));
+        let project = text(&world.path("project"));
+        let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
+        terminal.at_prompt();
+        terminal.types("go\r");
+        terminal.shows("[y/N, or n and why]");
+        if asks.starts_with("field") {
+            terminal.types("y\r");
+            terminal.shows(asks);
+        }
+        terminal.signal(Signal::INT);
+        terminal.shows("cancelled by you");
+        terminal.shows("the turn was stopped");
+        terminal.at_prompt();
+        terminal.types("/help stop\r");
+        terminal.shows("stop the turn");
+        terminal.at_prompt();
+        terminal.types("\u{4}");
+        assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    }
+}
+
+#[test]
 fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     let world = world(&json!({}));
     let project = text(&world.path("project"));
@@ -199,11 +225,11 @@ fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     terminal.shows("name (text; needed): Name >");
     // Too short: it is asked for again.
     terminal.types("A\r");
-    terminal.shows("name must be at least 2 chars; name (text; needed): Name >");
+    terminal.shows("name must be at least 2 chars; field name (text; needed): Name >");
     terminal.types("Ann\r");
     terminal.shows("news (y or n; without it n): letters to you >");
     terminal.types("maybe\r");
-    terminal.shows("is neither y nor n; news");
+    terminal.shows("is neither y nor n; field news");
     terminal.types("y\r");
     terminal.shows("colour (one of r (Red), g (Green)) >");
     terminal.types("\r");

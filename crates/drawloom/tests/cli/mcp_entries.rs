@@ -47,6 +47,8 @@ fn rules_that_allow_the_tools_of_a_server_go_with_it_and_others_stay_and_are_nam
     let left: Vec<&Value> = listed["rules"].as_array().unwrap().iter().map(|rule| &rule["tool"]).collect();
     assert_eq!(left, [&json!(["write"]), &json!(["notes:die"])], "{listed}");
     world.ok(&["policy", "allow", "notes:add"]);
+    let unset = world.run(&["config", "unset", "mcp.notes"]);
+    assert!(unset.code == Some(2) && unset.err.contains("`drawloom mcp remove notes`"), "{unset:?}");
     let told = world.ok(&["mcp", "remove", "notes"]);
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -242,7 +244,11 @@ fn asked_at_terminal(message: &str) -> Vec<String> {
     for field in ["news", "colour"] {
         terminal.until(field, |terminal| {
             let shown = terminal.contents();
-            shown.trim_end().lines().last().is_some_and(|row| row.starts_with(field) && row.ends_with('>'))
+            shown
+                .trim_end()
+                .lines()
+                .last()
+                .is_some_and(|row| row.starts_with(&format!("  field {field}")) && row.ends_with('>'))
         });
         terminal.types("\r");
     }

@@ -283,7 +283,7 @@ fn s11_where_known_secrets_cannot_be_read_nothing_is_told() {
     let project = text(&world.path("project"));
     let later = Server::start(&mut world.command(&["--workspace", &project, "mcp", "serve"]));
     let (code, printed, errors) = later.end();
-    assert!(code == Some(3) && printed.is_empty(), "{code:?} {printed}");
+    assert!(code == Some(4) && printed.is_empty(), "{code:?} {printed}");
     assert!(errors.contains("known secrets cannot be masked: keys.toml"), "{errors}");
 }
 

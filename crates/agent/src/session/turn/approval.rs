@@ -10,6 +10,7 @@ use policy::{
     SessionType,
 };
 use store::{CallId, Principal};
+use text::terminal::one_line;
 use tokio::sync::Semaphore;
 use tools::{CheckedCall, ToolOutput};
 
@@ -286,7 +287,10 @@ fn answers(lasting: &LastingAnswers) -> (Vec<String>, Vec<String>) {
     let always = lasting.always.as_ref().map(|rule| (ALWAYS, format!("writes the rule: {}", rule.in_full())));
     let lasting: Vec<(&str, String)> = session.into_iter().chain(always).collect();
     let words = [ONCE].into_iter().chain(lasting.iter().map(|(word, _)| *word)).map(str::to_owned);
-    (words.collect(), lasting.iter().map(|(word, does)| format!("{word}: {does}")).collect())
+    (
+        words.collect(),
+        lasting.iter().map(|(word, does)| one_line(&format!("{word}: {does}")).into_owned()).collect(),
+    )
 }
 
 /// What a call says of itself, on a thread that may wait for the disk.

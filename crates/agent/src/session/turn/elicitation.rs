@@ -8,6 +8,7 @@ use std::slice;
 use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
 use egress::{Gate, Purpose, Reach, Rule, Url};
 use loom::{TreeId, ViewName};
+use model::Cancel;
 use serde_json::Value;
 use store::{CallId, Guard};
 
@@ -54,7 +55,10 @@ impl PersonOfCall {
     ///
     /// # Errors
     /// Why nobody is asked.
-    fn question(&self, Elicitation { message, mode, is_beside_others }: Elicitation) -> Result<Question, String> {
+    fn question(
+        &self,
+        Elicitation { message, mode, is_beside_others }: Elicitation,
+    ) -> Result<Question, String> {
         let message = message.trim();
         if message.chars().count() > MESSAGE_CHARS {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
@@ -73,7 +77,8 @@ impl PersonOfCall {
                 ("Say y once you have been there, if you trust that address", None)
             }
         };
-        let beside = if is_beside_others { " Other calls of it run, and it may ask for one of them." } else { "" };
+        let beside =
+            if is_beside_others { " Other calls of it run, and it may ask for one of them." } else { "" };
         let text = [format!("the server of {} asks you.{beside} {asks}", self.tool)];
         let text = text.into_iter().chain(about).collect::<Vec<_>>().join("\n");
         Ok(Question {
@@ -99,21 +104,20 @@ impl PersonOfCall {
             .map_err(|error| error.to_string())
     }
 
-    async fn reply(&self, asked: Elicitation) -> ElicitationReply {
+    async fn reply(&self, asked: Elicitation, end: Cancel) -> ElicitationReply {
         let question = match self.question(asked) {
             Ok(question) => question,
             Err(why) => return ElicitationReply::Refused(why),
         };
         let place = Some((&self.view, self.id.answer.as_position()));
-        let asker = QuestionContext {
-            call: &self.call,
-            tree: self.tree,
-            guards: slice::from_ref(&self.guard),
-            place,
-        };
+        // What stops the turn ends the call.
+        let call = Call { cancel: end.clone(), ..self.call.clone() };
+        let asker =
+            QuestionContext { call: &call, tree: self.tree, guards: slice::from_ref(&self.guard), place };
         match self.runtime.ask(&asker, question).await {
             Ok(Answer { decision: Decision::Approved, values, .. }) => ElicitationReply::Accepted(values),
             Ok(Answer { by: Some(_), .. }) => ElicitationReply::Declined,
+            Ok(_) if end.is_cancelled() => ElicitationReply::Cancelled,
             Ok(_) => {
                 self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
                 ElicitationReply::Cancelled
@@ -124,8 +128,12 @@ impl PersonOfCall {
 }
 
 impl Elicit for PersonOfCall {
-    fn elicit(&self, asked: Elicitation) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
-        Box::pin(self.reply(asked))
+    fn elicit(
+        &self,
+        asked: Elicitation,
+        end: Cancel,
+    ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
+        Box::pin(self.reply(asked, end))
     }
 }
 

@@ -25,7 +25,13 @@ pub(crate) fn forget_server(home: &Path, server: &str) -> Result<ServerRules, Co
 /// The text of a file without the allow rules about the tools of a server.
 fn forgotten(old: &str, server: &str) -> Result<(String, ServerRules), CommandError> {
     let (mut text, mut found) = (old.to_owned(), ServerRules::default());
-    let held = parse(CONFIG, old, SecretRule::Refused).values.into_iter().map(|(path, _)| path);
+    let parsed = parse(CONFIG, old, SecretRule::Refused);
+    // Rules of which one does not fit count for nobody, and would all count again once that is mended.
+    let is_of_rules = |key: &Option<String>| key.as_deref().is_none_or(holds_rules);
+    if let Some(problem) = parsed.problems.iter().find(|problem| is_of_rules(&problem.key)) {
+        return Err(problem.error());
+    }
+    let held = parsed.values.into_iter().map(|(path, _)| path);
     let mut keys: Vec<String> = held.filter(|path| holds_rules(path)).collect();
     // General ones first.
     keys.sort_by_key(|key| key != RULES);
@@ -99,5 +105,7 @@ mod tests {
         assert_eq!((&*left[0], &*left[3]), ("allow write", "allow meat:add"));
         assert!(!text.contains("poet"), "{text}");
         assert_eq!(forgotten(old, "other").unwrap(), (old.to_owned(), ServerRules::default()));
+        let with_slip = old.replacen("decision = \"deny\"", "decision = \"deny\"\nreson = \"x\"", 1);
+        assert!(forgotten(&with_slip, "me").is_err(), "all of them count again once it is mended");
     }
 }
