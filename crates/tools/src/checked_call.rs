@@ -68,7 +68,7 @@ impl CheckedCall {
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
     pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         let facts = self.facts();
-        let refusal = self.skills.followed().refusal(&facts);
+        let refusal = self.skills.followed().refusal(&self.scope, &facts);
         // Whoever allowed a command before did not hear what it gets now.
         let permissions = if self.variables_told().is_some() { &[] } else { permissions };
         refusal.unwrap_or_else(|| self.scope.policy.decide_with(&facts, session, permissions))

@@ -1,6 +1,7 @@
 //! Skills while they are followed: what they leave of the tools, and the variables that their commands get (docs/skills.md).
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
@@ -73,6 +74,32 @@ fn a_skill_narrows_what_policy_allows_until_its_turn_ends() {
         assert_eq!(denied(&world, message), [""; 0], "{message}");
         fs::remove_file(world.path("project").join(WRITE)).unwrap();
     }
+}
+
+/// A file that a line writes by a name is judged by where that leads, as the tool `write` judges it.
+#[test]
+fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: Read Bash(echo:*) Write(docs/**)\n");
+    let project = world.path("project");
+    for folder in ["docs", "src"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    let keep = project.join("src/keep.md");
+    fs::write(&keep, "keep").unwrap();
+    symlink("../src", project.join("docs/link")).unwrap();
+    symlink("../src/keep.md", project.join("docs/soft.md")).unwrap();
+    fs::hard_link(&keep, project.join("docs/hard.md")).unwrap();
+    let lines = ["docs/plain.md", "docs/link/a.md", "docs/soft.md", "docs/hard.md"];
+    let lines = lines.map(|file| exec(&format!("echo a > {file}")));
+    say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!(lines)), done()]);
+    let denied = denied(&world, "Paint.");
+    assert_eq!(denied.len(), 3, "{denied:?}");
+    for (why, file) in denied.iter().zip(["docs/link/a.md", "docs/soft.md", "docs/hard.md"]) {
+        assert!(why.contains(&format!("none allows writing {file}")), "{why}");
+    }
+    assert!(project.join("docs/plain.md").exists() && !project.join("src/a.md").exists());
+    assert_eq!(fs::read_to_string(keep).unwrap(), "keep");
 }
 
 /// What policy denies stays denied, whatever a skill allows.
