@@ -194,13 +194,18 @@ impl CheckedCall {
         let mut output = beside_commands(&self.tool, (&call, &self.arguments), run);
         self.entered.enter(&self.scope, changes, &self.places());
         if self.tool.spec.name == files::READ && output.status == ToolStatus::Ok {
-            let told = self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments));
+            let told = self.follow_read();
             told.iter().for_each(|told| output.add_beside(told));
         }
         if self.tool.spec.name == EXEC {
             output.brief.extend(self.skills.untold_missing_variables());
         }
         output
+    }
+
+    /// Follows the skills whose files it read, and returns what the model is told of them. It blocks.
+    pub(crate) fn follow_read(&self) -> Vec<String> {
+        self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments))
     }
 
     /// Paths of the workspace that it works at, and the folder that its command runs in. It blocks.

@@ -164,6 +164,22 @@ impl SessionSkills {
         }
     }
 
+    /// Follows the skill that the owner named in a turn which is asked again. What one that is gone allowed nobody knows: it
+    /// leaves reading alone.
+    pub(crate) fn follow_again(&self, name: &str) {
+        if self.all.iter().any(|skill| skill.name == name) {
+            return self.follow(name);
+        }
+        let allowed = AllowedTools::new(vec!["not known, as the skill is not there any more".to_owned()]);
+        let gone = SessionSkill {
+            name: name.to_owned(),
+            file: name.to_owned(),
+            allowed: Some(allowed),
+            ..Default::default()
+        };
+        self.of_turn().lock().follow(&Arc::new(gone), true);
+    }
+
     /// Follows the skills whose files were read. Returns what the model is told of those with another text than the
     /// accepted one.
     pub(crate) fn has_read(&self, scope: &ToolScope, paths: &[PathUse]) -> Vec<String> {
