@@ -45,12 +45,20 @@ impl AllowedTools {
         Self { entries, patterns }
     }
 
-    /// The refusal of a call of which a part is none that the skill of this name allows.
-    pub fn refusal(&self, skill: &str, call: &CallFacts) -> Option<Verdict> {
+    /// The refusal of a call of which a part is none that the skill of this name allows. A file that its line writes is judged
+    /// by its name where `is_direct` says that this leads to no other place, and refused where it does not.
+    pub fn refusal(
+        &self,
+        skill: &str,
+        call: &CallFacts,
+        is_direct: impl Fn(&PathUse) -> bool,
+    ) -> Option<Verdict> {
         let view = CallView::new(call);
         // A line of which not each part is known is a command all the same, and the sandbox its wall.
         let is_any_line = call.command.is_some() && self.patterns.iter().any(is_of_any_line);
-        let unwritten = view.redirected().find(|(_, path)| !self.writes(path.as_ref()));
+        let unwritten = view.redirected().find(|(_, path)| {
+            path.as_ref().is_some_and(|path| !is_direct(path)) || !self.writes(path.as_ref())
+        });
         if is_any_line || (unwritten.is_none() && view.is_covered_by(&self.patterns)) {
             return None;
         }

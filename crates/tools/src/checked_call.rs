@@ -68,7 +68,7 @@ impl CheckedCall {
     /// What policy says of it, where a person allowed some calls before. It blocks: of a folder, what is in it counts.
     pub fn decide(&self, session: &SessionFacts, permissions: &[Permission]) -> Verdict {
         let facts = self.facts();
-        let refusal = self.skills.followed().refusal(&facts);
+        let refusal = self.skills.followed().refusal(&self.scope, &facts);
         // Whoever allowed a command before did not hear what it gets now.
         let permissions = if self.variables_told().is_some() { &[] } else { permissions };
         refusal.unwrap_or_else(|| self.scope.policy.decide_with(&facts, session, permissions))
@@ -194,13 +194,18 @@ impl CheckedCall {
         let mut output = beside_commands(&self.tool, (&call, &self.arguments), run);
         self.entered.enter(&self.scope, changes, &self.places());
         if self.tool.spec.name == files::READ && output.status == ToolStatus::Ok {
-            let told = self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments));
+            let told = self.follow_read();
             told.iter().for_each(|told| output.add_beside(told));
         }
         if self.tool.spec.name == EXEC {
             output.brief.extend(self.skills.untold_missing_variables());
         }
         output
+    }
+
+    /// Follows the skills whose files it read, and returns what the model is told of them. It blocks.
+    pub(crate) fn follow_read(&self) -> Vec<String> {
+        self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments))
     }
 
     /// Paths of the workspace that it works at, and the folder that its command runs in. It blocks.

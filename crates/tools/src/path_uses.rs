@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use policy::{PathAccess, PathPlace, PathUse};
 use workspace::protected::ProtectionMatch;
-use workspace::{AllowedRoots, ProtectedPlaces, RelativePath, Root, RootAccess};
+use workspace::{
+    AllowedRoots, FileKind, FileProblem, LinkPolicy, ProtectedPlaces, RelativePath, Root, RootAccess,
+};
 
 /// A path below a root, for a decision on the call.
 pub(crate) fn path_use(root: &Root, path: RelativePath, access: PathAccess) -> PathUse {
@@ -24,6 +26,16 @@ pub(crate) fn read_paths(roots: &AllowedRoots, named: PathUse) -> Vec<PathUse> {
     let resolved = place.map(|place| path_use(place.root, place.path, PathAccess::Read));
     let other = resolved.filter(|resolved| *resolved != named);
     [named].into_iter().chain(other).collect()
+}
+
+/// Whether what is written to a path by its name comes to that path: no link stands on the way, as with file tools, and what
+/// is there is a file without another name. It blocks.
+pub(crate) fn is_direct(roots: &AllowedRoots, path: &PathUse) -> bool {
+    let root = roots.all().find(|root| further_root(root) == path.further_root);
+    root.is_some_and(|root| match root.stat(&path.path, LinkPolicy::Refuse) {
+        Ok(found) => found.kind == FileKind::Regular && found.links == 1,
+        Err(error) => matches!(error.problem, FileProblem::NotFound),
+    })
 }
 
 /// Canonical path of a further root; none of the workspace.

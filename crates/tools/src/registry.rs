@@ -114,6 +114,18 @@ impl ToolRegistry {
         self.skills.follow(skill);
     }
 
+    /// Follows the skill of this name, whose text its owner said in the turn that is asked again, though it be gone.
+    pub fn follow_again(&self, skill: &str) {
+        self.skills.follow_again(skill);
+    }
+
+    /// Follows the skills whose files a call of `read` with these arguments opened. It blocks.
+    pub fn follow_read(&self, arguments: &Value) {
+        if let Ok(call) = self.check(files::READ, arguments) {
+            call.follow_read();
+        }
+    }
+
     /// Skills of the turn that began the session of a subagent.
     pub fn skills_of_turn_before(&self) -> TurnSkills {
         self.skills.of_turn_before()

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loom::{Author, AuthorKind};
 use policy::{AllowedTools, CallFacts, PathAccess, PathUse, Verdict};
 
+use crate::path_uses;
 use crate::tool::ToolScope;
 
 /// What names of the authors of skills' texts begin with.
@@ -73,10 +74,13 @@ impl FollowedSkills {
         others.0.values().for_each(|other| self.follow(&other.skill, other.is_named));
     }
 
-    /// The refusal of a call that one of them does not allow.
-    pub(crate) fn refusal(&self, call: &CallFacts) -> Option<Verdict> {
+    /// The refusal of a call that one of them does not allow. It blocks.
+    pub(crate) fn refusal(&self, scope: &ToolScope, call: &CallFacts) -> Option<Verdict> {
+        let is_direct = |path: &PathUse| path_uses::is_direct(&scope.roots, path);
         let mut all = self.0.values();
-        all.find_map(|FollowedSkill { skill, .. }| skill.allowed.as_ref()?.refusal(&skill.name, call))
+        all.find_map(|FollowedSkill { skill, .. }| {
+            skill.allowed.as_ref()?.refusal(&skill.name, call, is_direct)
+        })
     }
 
     /// Skills whose variables commands get.
@@ -158,6 +162,22 @@ impl SessionSkills {
         if let Some(skill) = self.all.iter().find(|skill| skill.name == name) {
             self.of_turn().lock().follow(skill, true);
         }
+    }
+
+    /// Follows the skill that the owner named in a turn which is asked again. What one that is gone allowed nobody knows: it
+    /// leaves reading alone.
+    pub(crate) fn follow_again(&self, name: &str) {
+        if self.all.iter().any(|skill| skill.name == name) {
+            return self.follow(name);
+        }
+        let allowed = AllowedTools::new(vec!["not known, as the skill is not there any more".to_owned()]);
+        let gone = SessionSkill {
+            name: name.to_owned(),
+            file: name.to_owned(),
+            allowed: Some(allowed),
+            ..Default::default()
+        };
+        self.of_turn().lock().follow(&Arc::new(gone), true);
     }
 
     /// Follows the skills whose files were read. Returns what the model is told of those with another text than the
@@ -324,6 +344,7 @@ mod tests {
     #[test]
     fn s25_variables_of_a_hidden_skill_are_passed_where_its_owner_names_it_alone() {
         let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
+        let scope = following(Vec::new()).registry.check("read", &json!({"path": "a"})).unwrap().scope;
         for for_model in [true, false] {
             let variables = variables.clone();
             let skill = Arc::new(SessionSkill { variables, for_model, ..skill("deploy", Some(&[])) });
@@ -336,7 +357,7 @@ mod tests {
                 effects: [policy::Effect::Write].into(),
                 ..CallFacts::default()
             };
-            assert!(followed.refusal(&write).is_some(), "it narrows all the same");
+            assert!(followed.refusal(&scope, &write).is_some(), "it narrows all the same");
             followed.follow(&skill, true);
             followed.follow(&skill, false);
             assert_eq!(followed.variables(), skill.variables);

@@ -216,7 +216,7 @@ impl Turn<'_> {
                 self.end_lost_calls(&held, tree).await;
                 self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
-                    self.begin_turn_of(tools, tree, &first.skills).await;
+                    self.begin_turn_of(tools, tree, &first).await;
                 }
                 let mut limits = self.limits(&first);
                 let mut batch = self.beginning(&held, (tree, first), &mut limits).await;

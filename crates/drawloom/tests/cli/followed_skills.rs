@@ -1,6 +1,7 @@
 //! Skills while they are followed: what they leave of the tools, and the variables that their commands get (docs/skills.md).
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
@@ -73,6 +74,83 @@ fn a_skill_narrows_what_policy_allows_until_its_turn_ends() {
         assert_eq!(denied(&world, message), [""; 0], "{message}");
         fs::remove_file(world.path("project").join(WRITE)).unwrap();
     }
+}
+
+/// A file that a line writes by a name is judged by where that leads, as the tool `write` judges it.
+#[test]
+fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: Read Bash(echo:*) Write(docs/**)\n");
+    let project = world.path("project");
+    for folder in ["docs", "src"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    let keep = project.join("src/keep.md");
+    fs::write(&keep, "keep").unwrap();
+    symlink("../src", project.join("docs/link")).unwrap();
+    symlink("../src/keep.md", project.join("docs/soft.md")).unwrap();
+    fs::hard_link(&keep, project.join("docs/hard.md")).unwrap();
+    let lines = ["docs/plain.md", "docs/link/a.md", "docs/soft.md", "docs/hard.md"];
+    let lines = lines.map(|file| exec(&format!("echo a > {file}")));
+    say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!(lines)), done()]);
+    let denied = denied(&world, "Paint.");
+    assert_eq!(denied.len(), 3, "{denied:?}");
+    for (why, file) in denied.iter().zip(["docs/link/a.md", "docs/soft.md", "docs/hard.md"]) {
+        assert!(why.contains(&format!("none allows writing {file}")), "{why}");
+    }
+    assert!(project.join("docs/plain.md").exists() && !project.join("src/a.md").exists());
+    assert_eq!(fs::read_to_string(keep).unwrap(), "keep");
+}
+
+/// What is asked again follows what was followed, whichever process asks.
+#[test]
+fn a_turn_that_is_asked_again_follows_what_it_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    let write_alone = [calls(&json!([write()])), done()];
+    let by_reading = |path: &str| vec![calls(&json!([read(path)])), done()];
+    let by_result = |path: &str| {
+        vec![
+            calls(&json!([read(path)])),
+            calls(&json!([spawn("docs", &json!({}))])),
+            done(),
+            of("docs", json!({"text": "I did what I could."})),
+            done(),
+        ]
+    };
+    let skill_file = "skills/paint/SKILL.md";
+    for (lines, is_denied) in [
+        (by_reading(skill_file), true),
+        (by_result(skill_file), true),
+        (by_reading("AGENTS.md"), false),
+        (by_result("AGENTS.md"), false),
+        // A read that failed.
+        (by_reading("skills/paint/NONE.md"), false),
+    ] {
+        say(&world, &lines);
+        let (code, answer) = chat(&world, &["--new"], "Paint.");
+        assert_eq!(code, Some(0), "{answer}");
+        // The second time its siblings have what it has not.
+        for again in ["/regenerate", "/regenerate", "/retry"] {
+            say(&world, &write_alone);
+            assert_eq!(denied(&world, again).len(), usize::from(is_denied), "{again} {lines:?}");
+            assert_eq!(world.path("project").join(WRITE).exists(), !is_denied);
+            let _ = fs::remove_file(world.path("project").join(WRITE));
+        }
+        // The control: what is said next begins with nothing.
+        say(&world, &write_alone);
+        assert_eq!(denied(&world, "Go on."), [""; 0]);
+        fs::remove_file(world.path("project").join(WRITE)).unwrap();
+    }
+    // What a skill allowed that is gone nobody knows.
+    say(&world, &write_alone);
+    assert_eq!(denied(&world, "Paint by $paint.").len(), 1);
+    fs::remove_dir_all(world.path("project/skills/paint")).unwrap();
+    say(&world, &write_alone);
+    let told = denied(&world, "/retry");
+    assert!(told.len() == 1 && told[0].contains("not known, as the skill is not there any more"), "{told:?}");
+    say(&world, &write_alone);
+    assert_eq!(denied(&world, "Go on."), [""; 0]);
 }
 
 /// What policy denies stays denied, whatever a skill allows.

@@ -6,7 +6,7 @@ use crate::support::{call, exec, file, online, server};
 
 fn allows(entries: &[&str], call: &CallFacts) -> bool {
     let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
-    let refusal = allowed.refusal("paint", call);
+    let refusal = allowed.refusal("paint", call, |_| true);
     assert!(refusal.iter().all(|refusal| refusal.decision == Decision::Deny));
     refusal.is_none()
 }
@@ -78,10 +78,28 @@ fn entries_of_other_clients_mean_the_tools_here_and_no_more() {
 }
 
 #[test]
+fn a_redirection_to_a_name_that_leads_elsewhere_is_refused() {
+    for (entries, is_direct, is_refused) in [
+        (&["Bash(echo:*)", "Write(docs/**)"][..], true, false),
+        (&["Bash(echo:*)", "Write(docs/**)"], false, true),
+        (&["Bash(echo:*)", "Write"], true, false),
+        (&["Bash(echo:*)", "Write"], false, true),
+        (&["Bash"], false, false),
+    ] {
+        let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
+        let refusal = allowed.refusal("paint", &line("echo a > docs/link/b"), |path| {
+            assert_eq!(path.path.to_string(), "docs/link/b");
+            is_direct
+        });
+        assert_eq!(refusal.is_some(), is_refused, "{entries:?} {is_direct}");
+    }
+}
+
+#[test]
 fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
     let refused = |entries: &[&str], call: &CallFacts| {
         let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
-        allowed.refusal("paint", call).unwrap().to_string()
+        allowed.refusal("paint", call, |_| true).unwrap().to_string()
     };
     let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
     assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");

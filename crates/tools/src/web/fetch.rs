@@ -84,7 +84,7 @@ fn admitted(scope: &ToolScope, skills: &FollowedSkills, host: Option<String>) ->
         plan_mode: false,
         keeps_old_bytes: true,
     };
-    let refusal = skills.refusal(&call);
+    let refusal = skills.refusal(scope, &call);
     let verdict = refusal.unwrap_or_else(|| scope.policy.decide(&call, &session));
     if verdict.decision == Decision::Allow { Ok(()) } else { Err(verdict.reason.to_string()) }
 }

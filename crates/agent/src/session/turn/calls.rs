@@ -56,7 +56,7 @@ pub(super) struct AskedCall {
     pub(super) number: u32,
     pub(super) id: String,
     pub(super) tool: String,
-    arguments: Value,
+    pub(super) arguments: Value,
 }
 
 impl AskedCall {

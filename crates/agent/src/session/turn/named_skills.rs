@@ -1,5 +1,7 @@
 //! Skills that the owner names in a turn: their texts are said in it, and have authors of their own.
 
+mod followed_before;
+
 use loom::plan::NewText;
 use loom::{
     Ascent, Author, CellKey, CellValue, OpTarget, PositionId, Role, RowError, Seq, TreeReader, Trust,
@@ -26,12 +28,7 @@ pub(super) fn named_in_turn(
         let position = position?;
         if position.role == Some(Role::User) {
             is_above_answer = false;
-            let target = OpTarget::Position(position.id);
-            if rows.cell(&CellKey::Excluded { target })?.value != CellValue::Set
-                && let Some(row) = rows.node(position.id.original())?
-            {
-                named.extend(SessionSkill::named_by(&row.node.author).map(str::to_owned));
-            }
+            named.extend(named_at(rows, position.id)?);
             continue;
         }
         if is_above_answer {
@@ -45,4 +42,14 @@ pub(super) fn named_in_turn(
         }
     }
     Ok(named)
+}
+
+/// Name of the skill whose text stands at a position; none where that is left out of requests.
+fn named_at(rows: &dyn TreeReader, position: PositionId) -> Result<Option<String>, RowError> {
+    let target = OpTarget::Position(position);
+    if rows.cell(&CellKey::Excluded { target })?.value == CellValue::Set {
+        return Ok(None);
+    }
+    let row = rows.node(position.original())?;
+    Ok(row.and_then(|row| SessionSkill::named_by(&row.node.author).map(str::to_owned)))
 }

@@ -1,0 +1,220 @@
+//! Skills that a turn followed which is asked again, as its tree tells: what it read, and what its owner named (ADR 42).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use loom::{
+    Ascent, AuthorKind, Block, NodeRow, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader,
+};
+use serde_json::Value;
+use store::Principal;
+use tools::{SUBAGENT_TOOLS, ToolRegistry};
+
+use super::named_at;
+use crate::error::AgentError;
+use crate::session::turn::Turn;
+use crate::session::turn::calls::AskedCall;
+
+/// Answers to one text that are looked at.
+const ANSWERS: usize = 1_000;
+
+/// What turns read and named, of those of which some answer a text.
+#[derive(Default)]
+struct FollowedBefore {
+    /// Calls of `read`, each with its arguments.
+    reads: Vec<(String, Value)>,
+    /// Calls that went well.
+    succeeded: BTreeSet<String>,
+    /// Skills that were named.
+    named: Vec<String>,
+    /// Subagents whose results began one of the turns.
+    subagents: BTreeSet<String>,
+}
+
+impl FollowedBefore {
+    /// Of the turns that answered a text, of the one in which it was said, and of those that began the subagents whose
+    /// results began one of these.
+    fn of(rows: &dyn TreeReader, text: PositionId) -> Result<Self, RowError> {
+        let mut found = Self::default();
+        let mut below = vec![text];
+        while let Some(position) = below.pop() {
+            for child in rows.children(position, None, ANSWERS)? {
+                if child.role != Some(Role::User) {
+                    found.add(rows, child.id)?;
+                    below.push(child.id);
+                }
+            }
+        }
+        let mut turn = Some(begun_by(rows, text)?);
+        for position in Ascent::new(rows, text) {
+            let position = position?;
+            let Some(row) = rows.node(position.id.original())? else { continue };
+            // What is said above the first answer of a turn is asked by it, though it was said before.
+            if position.role != Some(Role::User) && turn.is_some_and(|turn| row.seq < turn) {
+                turn = None;
+            }
+            if turn.is_none() {
+                if found.subagents.is_empty() {
+                    break;
+                }
+                if found.has_begun_one(&row) {
+                    turn = Some(begun_by(rows, position.id)?);
+                }
+            }
+            if turn.is_some() {
+                found.add(rows, position.id)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, rows: &dyn TreeReader, position: PositionId) -> Result<(), RowError> {
+        let Some(row) = rows.node(position.original())? else { return Ok(()) };
+        self.named.extend(named_at(rows, position)?);
+        let reads = AskedCall::of(&row).into_iter().filter(|call| call.tool == "read");
+        self.reads.extend(reads.map(|call| (call.id, call.arguments)));
+        self.succeeded.extend(row.node.content.iter().filter_map(|block| match block {
+            Block::ToolResult { call_id, status: ToolStatus::Ok, .. } => Some(call_id.clone()),
+            _ => None,
+        }));
+        // A result that came to a turn which was under way brought nothing to it.
+        if let Some(subagent) = row.node.author.id.strip_prefix("subagent/")
+            && row.node.author.kind == AuthorKind::Tool
+            && begun_by(rows, position)? == row.seq
+        {
+            self.subagents.insert(subagent.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a result is that of the call which began one of the subagents: it is looked for no longer.
+    fn has_begun_one(&mut self, row: &NodeRow) -> bool {
+        let author = &row.node.author;
+        if author.kind != AuthorKind::Tool || author.id != SUBAGENT_TOOLS[0] {
+            return false;
+        }
+        let said = row.node.said();
+        let begun = self.subagents.iter().find(|name| said.starts_with(&format!("{name} ("))).cloned();
+        begun.is_some_and(|name| self.subagents.remove(&name))
+    }
+
+    /// Has the turn that begins follow them.
+    fn follow(self, registry: &ToolRegistry) {
+        let Self { reads, succeeded, named, .. } = self;
+        let reads = reads.into_iter().filter(|(id, _)| succeeded.contains(id));
+        reads.for_each(|(_, arguments)| registry.follow_read(&arguments));
+        named.iter().for_each(|skill| registry.follow_again(skill));
+    }
+}
+
+/// The operation that began the turn of a node.
+fn begun_by(rows: &dyn TreeReader, position: PositionId) -> Result<Seq, RowError> {
+    let original = position.original();
+    let row = rows.node(original)?.ok_or_else(|| RowError::missing("node", original))?;
+    Ok(rows.operation(row.seq)?.map_or(row.seq, |record| record.turn()))
+}
+
+impl Turn<'_> {
+    /// Follows what was followed where a text was answered before.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub(in crate::session::turn) async fn follow_again(
+        &self,
+        registry: &Arc<ToolRegistry>,
+        tree: TreeId,
+        text: PositionId,
+    ) -> Result<(), AgentError> {
+        let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text);
+        let found = self.runtime.read(&Principal::Owner, tree, read).await?;
+        let registry = Arc::clone(registry);
+        // It looks at the disk.
+        let followed = tokio::task::spawn_blocking(move || found.follow(&registry)).await;
+        followed.map_err(|failed| {
+            AgentError::Refused(format!("which skills are followed is not known: {failed}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loom::plan::NewText;
+    use loom::{Author, Mode, Op, Trust};
+    use loom_testing::Fixture;
+    use serde_json::json;
+
+    use super::*;
+    use crate::session::turn::calls::tool_author;
+
+    /// A text below those before it, in a turn that it begins where none is named; with its turn.
+    fn say(
+        fixture: &mut Fixture,
+        part_of: Option<Seq>,
+        (role, author): (Role, Author),
+        content: Vec<Block>,
+    ) -> (PositionId, Seq) {
+        let texts = vec![NewText { content, author, role: Some(role), trust: Trust::Owner }];
+        let made = fixture.made(Op::Reply { to: None, texts, exclude: Vec::new(), part_of });
+        let position = made[0].as_position();
+        (position, begun_by(&fixture.tree, position).unwrap())
+    }
+
+    fn owner(fixture: &mut Fixture, part_of: Option<Seq>) -> (PositionId, Seq) {
+        say(fixture, part_of, (Role::User, Author::owner()), vec![Block::text("Go on.")])
+    }
+
+    /// A call of this id and its result.
+    fn called(fixture: &mut Fixture, turn: Seq, (id, tool): (&str, &str), said: &str) {
+        let (call_id, name) = (id.to_owned(), tool.to_owned());
+        let call = Block::ToolCall { id: call_id.clone(), name, arguments: json!({"path": id}) };
+        say(fixture, Some(turn), (Role::Assistant, tool_author("model")), vec![call]);
+        let (status, blocks) = (ToolStatus::Ok, vec![Block::text(said)]);
+        let result = Block::ToolResult { call_id, status, blocks };
+        say(fixture, Some(turn), (Role::Tool, tool_author(tool)), vec![result]);
+    }
+
+    fn read_and_named(fixture: &Fixture, text: PositionId) -> (Vec<String>, Vec<String>) {
+        let found = FollowedBefore::of(&fixture.tree, text).unwrap();
+        (found.reads.into_iter().map(|(id, _)| id).collect(), found.named)
+    }
+
+    /// A turn that names a skill, reads a file and begins a subagent.
+    fn with_subagent() -> Fixture {
+        let mut fixture = Fixture::new(Mode::Dialogue);
+        let named = (Role::User, tools::SessionSkill::author("paint"));
+        let (_, turn) = say(&mut fixture, None, named, vec![Block::text("Paint.")]);
+        owner(&mut fixture, Some(turn));
+        called(&mut fixture, turn, ("first", "read"), "a");
+        called(&mut fixture, turn, ("other", "spawn"), "sub-2 (docs) has begun");
+        called(&mut fixture, turn, ("second", "spawn"), "sub-1 (docs) has begun");
+        fixture
+    }
+
+    #[test]
+    fn the_turn_that_a_result_begins_is_asked_again_with_what_began_its_subagent() {
+        let result = (Role::Tool, tool_author("subagent/sub-1"));
+        for (joins, followed) in [(false, true), (true, false)] {
+            let mut fixture = with_subagent();
+            let (text, turn) = owner(&mut fixture, None);
+            called(&mut fixture, turn, ("glob", "glob"), "a");
+            say(&mut fixture, joins.then_some(turn), result.clone(), vec![Block::text("Done.")]);
+            let expected = if followed {
+                (vec!["first".to_owned()], vec!["paint".to_owned()])
+            } else {
+                (Vec::new(), Vec::new())
+            };
+            assert_eq!(read_and_named(&fixture, text), expected, "{joins}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_while_a_turn_ran_is_asked_again_with_what_that_read_before() {
+        for (joins, read) in [(true, &["later"][..]), (false, &[])] {
+            let mut fixture = with_subagent();
+            let (_, turn) = owner(&mut fixture, None);
+            called(&mut fixture, turn, ("later", "read"), "a");
+            let (text, _) = owner(&mut fixture, joins.then_some(turn));
+            assert_eq!(read_and_named(&fixture, text).0, read, "{joins}");
+        }
+    }
+}
