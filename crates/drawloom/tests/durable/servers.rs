@@ -243,7 +243,11 @@ fn an_error_that_speaks_to_the_terminal_does_not_reach_it() {
     let server = Server::saying(response("400 Bad Request", "application/json", body));
     let home = Home::with_tale("It rained");
     let ran = ask(&home, server.port);
-    ran.refused(5, &["400"]);
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(5), ""), "{ran:?}");
+    // Its second line is no error of Drawloom's.
+    let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("error:")).collect();
+    let first = "error: the server answered 400: \\u{1b}]0;evil\\u{7}\\u{1b}[31mred";
+    assert_eq!(lines, [first, "  error: a second line"], "{ran:?}");
     assert!(!ran.stderr.contains(['\u{1b}', '\u{7}']), "{ran:?}");
 }
 
