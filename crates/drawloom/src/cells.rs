@@ -1,15 +1,15 @@
 //! Texts measured and cut by the cells that a terminal gives them; our own colour sequences take none.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Cells a terminal gives a text; our own colour sequences take none.
 pub(crate) fn width(cell: &str) -> usize {
-    measured(cell, |text| text.width())
+    measured(cell, UnicodeWidthStr::width)
 }
 
 /// The most cells a terminal gives a text: not each one joins characters as Unicode says.
 pub(crate) fn most_width(cell: &str) -> usize {
-    measured(cell, |text| text.width().max(text.chars().filter_map(|c| c.width()).sum()))
+    measured(cell, |text| text.width().max(text.chars().filter_map(UnicodeWidthChar::width).sum()))
 }
 
 fn measured(cell: &str, of: fn(&str) -> usize) -> usize {

@@ -339,5 +339,6 @@ fn what_it_writes_until_the_call_ends_it_is_its_change() {
     ]);
     let (code, said) = chat(&world, "Do it.");
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done.")), "{said}");
-    assert_eq!(say(&world, "/undo --files").out, "given back: bg.txt\n", "{:?}", nodes(&world));
+    let undone = say(&world, "/undo --files");
+    assert_eq!(undone.out, "given back: bg.txt\n", "{undone:?} {:?}", nodes(&world));
 }
