@@ -1,5 +1,4 @@
-//! A turn: what was said is durable, a model is asked, its answer is kept; then what was said meanwhile (spec: agent
-//! §1).
+//! A turn: what was said is durable, a model is asked, its answer is kept; then what came meanwhile (spec: agent §1).
 
 mod accepted_texts;
 mod approval;
