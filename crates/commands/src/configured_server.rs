@@ -12,7 +12,7 @@ use tools::NetworkRequest;
 
 use crate::args::allow::AllowedFolder;
 use crate::server_address::AddressEntry;
-use crate::server_secrets::{is_of_keys, missing, variable_says_secret};
+use crate::server_secrets::{is_of_keys, is_secret, missing};
 use crate::settings::network;
 
 /// An MCP server, whose tools a model may call once you have accepted them: `drawloom mcp accept NAME`. It is a program
@@ -203,12 +203,7 @@ impl ConfiguredServer {
         if let Some(home) = env.into_iter().find(|variable| ["HOME", "TMPDIR"].contains(&variable.as_str())) {
             return Err(format!("mcp.{name}.env.{home}: it is that of the sandbox"));
         }
-        let is_value = |value: &str| {
-            !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err()
-        };
-        let is_secret =
-            |(variable, value): &(&String, &String)| variable_says_secret(variable) && is_value(value);
-        if let Some((variable, _)) = self.env.iter().find(is_secret) {
+        if let Some((variable, _)) = self.env.iter().find(|(name, value)| is_secret(name, value)) {
             return Err(format!("mcp.{name}.env.{variable}: {}", is_of_keys(name, variable)));
         }
         let is_walled = self.sandbox == ServerSandbox::On;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use egress::header::{HeaderMap, HeaderName, HeaderValue};
 use egress::{Gate, Purpose, Reach, Rule, Url};
 
-use crate::server_secrets::{header_says_secret, is_of_keys};
+use crate::server_secrets::{is_of_keys, is_secret};
 
 /// Headers that are those of the protocol.
 const OURS: [&str; 9] = [
@@ -109,7 +109,7 @@ fn header(server: &str, name: &str, value: &str) -> Result<HeaderName, String> {
         return Err("Drawloom sets it itself".to_owned());
     }
     let has_secret = parts(value).any(|part| matches!(part, Part::Secret(_)));
-    if !has_secret && header_says_secret(&lower) {
+    if !has_secret && is_secret(&lower, value) {
         return Err(format!("write ${{TOKEN}} in place of the secret; {}", is_of_keys(server, "TOKEN")));
     }
     if HeaderValue::from_str(value).is_err() {

@@ -1,21 +1,47 @@
 //! Secrets of `[mcp.NAME]`: they stand in `keys.toml`, whatever uses them.
 
 /// Words in names of variables and headers whose values are secrets.
-const SECRET: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
-/// Names of variables that join such a word to another one.
-const JOINED: [&str; 6] = ["accesskey", "accesstoken", "apikey", "authorization", "authtoken", "secretkey"];
+const SECRET: [&str; 11] = [
+    "auth",
+    "bearer",
+    "cookie",
+    "credential",
+    "key",
+    "passphrase",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "token",
+];
+/// Words that begin or end with such a word, and are none.
+const PLAIN: [&str; 13] = [
+    "author",
+    "authority",
+    "donkey",
+    "hockey",
+    "jockey",
+    "keyboard",
+    "keymap",
+    "keyspace",
+    "keyword",
+    "monkey",
+    "secretary",
+    "tokenizer",
+    "turkey",
+];
 
-/// Whether the value of a header of this name is a secret: headers are few, and their names have no rule.
-pub(crate) fn header_says_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|secret| name.contains(secret))
-}
-
-/// Whether the value of a variable of this name is a secret: one of its words says so.
-pub(crate) fn variable_says_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let is_secret = |word: &str| SECRET.contains(&word) || JOINED.contains(&word);
-    name.split(['_', '-']).any(|word| is_secret(word) || word.strip_suffix('s').is_some_and(is_secret))
+/// Whether this is a secret by the name of its variable or header: a word of it begins or ends with one that says so. Numbers
+/// and `true` or `false` are none, whatever they are called.
+pub(crate) fn is_secret(name: &str, value: &str) -> bool {
+    let says_so = |word: &str| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let word = word.strip_suffix('s').unwrap_or(word);
+        !PLAIN.contains(&word)
+            && SECRET.iter().any(|secret| word.starts_with(secret) || word.ends_with(secret))
+    };
+    let is_text = !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err();
+    is_text && name.to_ascii_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).any(says_so)
 }
 
 /// Why a secret of a server is refused that stands elsewhere, and where it goes.
@@ -37,15 +63,18 @@ mod tests {
 
     #[test]
     fn names_say_what_is_a_secret() {
-        for name in ["Authorization", "X-Api-Key", "X-Authentication", "Cookies", "X-Secret2"] {
-            assert!(header_says_secret(name), "{name}");
+        let secrets = "Authorization X-Api-Key X-Authentication Cookies X-Secret2 X-Credentials X-Passphrase API_TOKEN APIKEY \
+                       API_TOKENS db_password PROXY_AUTHORIZATION PGPASSWORD PRIVATEKEY CLIENTSECRET OPENAIKEY BEARERTOKEN \
+                       MYSECRET DBPASSWORD GITHUBTOKEN SESSIONCOOKIE MYSQL_PWD KEYFILE MAX_TOKENS";
+        for name in secrets.split_whitespace() {
+            assert!(is_secret(name, "hunter2hunter2"), "{name}");
         }
-        assert!(!header_says_secret("X-Team"));
-        for name in ["API_TOKEN", "APIKEY", "API_TOKENS", "db_password", "PROXY_AUTHORIZATION"] {
-            assert!(variable_says_secret(name), "{name}");
+        let plain = "X-Team X-Author AUTHORS LOG_LEVEL KEYBOARD X-Keyboard MONKEY turkey2 SECRETARY KEYWORDS";
+        for name in plain.split_whitespace() {
+            assert!(!is_secret(name, "hunter2hunter2"), "{name}");
         }
-        for name in ["LOG_LEVEL", "AUTHOR", "KEYBOARD", "MONKEY"] {
-            assert!(!variable_says_secret(name), "{name}");
+        for value in ["4000", "true", "0.5", ""] {
+            assert!(!is_secret("X-Max-Tokens", value), "{value:?}");
         }
     }
 }

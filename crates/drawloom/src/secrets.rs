@@ -1,7 +1,7 @@
 //! The values no text may carry out or in: every key this invocation could know (spec: security §11).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::ReadMasker;
 use commands::CommandError;
@@ -12,23 +12,36 @@ use text::mask::{MAX_BYTES, MaskError, Masker, Secret};
 use crate::config::{Config, Layers};
 use crate::variable::held;
 
+/// Secrets as they are known at a moment.
+struct KnownSecrets {
+    secrets: Vec<Secret>,
+    /// What is said of those that cannot be masked.
+    notices: Vec<String>,
+    /// Why others are not known that the home keeps.
+    unreadable: Vec<String>,
+}
+
 /// A masker of every known secret, and notices about those that cannot be masked.
 ///
 /// # Errors
 /// When the search for them cannot be made: nothing may go through unmasked instead.
 pub(crate) fn masker(config: &Config, home: &Path) -> Result<(Masker, Vec<String>), CommandError> {
-    let (secrets, notices) = secrets(config, home);
-    let masker = Masker::new(&secrets).map_err(|error: MaskError| {
-        CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys")
-    })?;
-    let masker = if config.safety.guess_secrets { masker } else { masker.without_guesses() };
+    let KnownSecrets { secrets, mut notices, unreadable } = secrets(config, home);
+    notices.extend(unreadable);
+    let masker = masker_of(config, &secrets)
+        .map_err(|error| CommandError::refused("secrets", error.to_string(), "use fewer or shorter keys"))?;
     Ok((masker, notices))
 }
 
-/// Reads the secrets that are known by now, beside those of the beginning: what was taken out meanwhile stays masked. An error
-/// where their file cannot be read whole.
+fn masker_of(config: &Config, secrets: &[Secret]) -> Result<Masker, MaskError> {
+    let masker = Masker::new(secrets)?;
+    Ok(if config.safety.guess_secrets { masker } else { masker.without_guesses() })
+}
+
+/// Reads the secrets that are known by now, beside all that were known before: what was taken out meanwhile stays masked. An
+/// error where one of their files cannot be read whole.
 pub(crate) fn newest_masker(config: &Config, home: PathBuf) -> Arc<ReadMasker> {
-    let (first, _) = secrets(config, &home);
+    let known = Mutex::new(secrets(config, &home).secrets);
     Arc::new(move || {
         let layers = Layers::read(&home, std::env::vars_os(), &[]);
         // A key that cannot be read is not masked.
@@ -36,33 +49,48 @@ pub(crate) fn newest_masker(config: &Config, home: PathBuf) -> Arc<ReadMasker> {
             return Err(problem.to_string());
         }
         let config = layers.lenient().map_err(|error| error.message)?;
-        let (now, _) = secrets(&config, &home);
-        let masker = Masker::new(&[&first[..], &now].concat()).map_err(|error| error.to_string())?;
-        Ok(if config.safety.guess_secrets { masker } else { masker.without_guesses() })
+        let now = secrets(&config, &home);
+        if let Some(why) = now.unreadable.into_iter().next() {
+            return Err(why);
+        }
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<_> = now.secrets.into_iter().filter(|secret| !known.contains(secret)).collect();
+        known.extend(new);
+        masker_of(&config, &known).map_err(|error| error.to_string())
     })
 }
 
-/// The secrets that can be masked, and notices about the others.
-fn secrets(config: &Config, home: &Path) -> (Vec<Secret>, Vec<String>) {
-    let mut secrets = Vec::new();
-    let mut notices = Vec::new();
-    for (name, value) in known(config).into_iter().chain(logins(config, home)) {
+fn secrets(config: &Config, home: &Path) -> KnownSecrets {
+    let mut found = KnownSecrets { secrets: Vec::new(), notices: Vec::new(), unreadable: Vec::new() };
+    let logins = logins(home, &mut found.unreadable);
+    for (name, value) in known(config).into_iter().chain(logins) {
         match Secret::new(name, value) {
-            Ok(secret) => secrets.push(secret),
-            Err(error) => notices.push(error.to_string()),
+            Ok(secret) => found.secrets.push(secret),
+            Err(error) => found.notices.push(error.to_string()),
         }
     }
-    (secrets, notices)
+    found
 }
 
-/// What lets this home in at servers of tools.
-fn logins(config: &Config, home: &Path) -> Vec<(String, String)> {
+/// What lets this home in at servers of tools, those too that the configuration does not name. Says why a login cannot be read.
+fn logins(home: &Path, unreadable: &mut Vec<String>) -> Vec<(String, String)> {
+    let folder = home.join(HomeDir::Logins.name());
+    let saved = SavedLogin::within(&folder).unwrap_or_else(|error| {
+        unreadable.push(format!("{}: {error}", folder.display()));
+        Vec::new()
+    });
     let mut known = Vec::new();
-    for name in config.mcp.keys() {
-        let login = SavedLogin::of(home.join(HomeDir::Logins.name()), name);
-        // One that is too long to be searched for is masked where it could come back.
-        let secrets = login.secrets().into_iter().filter(|value| value.len() <= MAX_BYTES);
-        known.extend(secrets.map(|value| (format!("mcp.{name}.login"), value)));
+    for login in saved {
+        match login.secrets() {
+            // One that is too long to be searched for is masked where it could come back.
+            Ok(secrets) => known.extend(
+                secrets
+                    .into_iter()
+                    .filter(|value| value.len() <= MAX_BYTES)
+                    .map(|value| (format!("mcp.{}.login", login.name()), value)),
+            ),
+            Err(why) => unreadable.push(why),
+        }
     }
     known
 }

@@ -46,23 +46,25 @@ impl AllowedTools {
     }
 
     /// The refusal of a call of which a part is none that the skill of this name allows. A file that its line writes is judged
-    /// by its name where `is_direct` says that this leads to no other place, and refused where it does not.
-    pub fn refusal(
-        &self,
-        skill: &str,
-        call: &CallFacts,
-        is_direct: impl Fn(&PathUse) -> bool,
-    ) -> Option<Verdict> {
+    /// by its name, and refused where it is one of `indirect`: by its name it leads to another place.
+    pub fn refusal(&self, skill: &str, call: &CallFacts, indirect: &[PathUse]) -> Option<Verdict> {
         let view = CallView::new(call);
         // A line of which not each part is known is a command all the same, and the sandbox its wall.
         let is_any_line = call.command.is_some() && self.patterns.iter().any(is_of_any_line);
-        let unwritten = view.redirected().find(|(_, path)| {
-            path.as_ref().is_some_and(|path| !is_direct(path)) || !self.writes(path.as_ref())
-        });
+        let leads_elsewhere =
+            |path: &Option<PathUse>| path.as_ref().is_some_and(|path| indirect.contains(path));
+        let unwritten =
+            view.redirected().find(|(_, path)| leads_elsewhere(path) || !self.writes(path.as_ref()));
         if is_any_line || (unwritten.is_none() && view.is_covered_by(&self.patterns)) {
             return None;
         }
-        let uncovered = unwritten.map(|(target, _)| format!("writing {}", shown(target, NAMED)));
+        let uncovered = unwritten.map(|(target, path)| {
+            let target = shown(target, NAMED);
+            match leads_elsewhere(&path) {
+                true => format!("writing {target}, which is a link, behind one, or a file with another name"),
+                false => format!("writing {target}"),
+            }
+        });
         let reason = Reason::Skill { skill: skill.to_owned(), allowed: self.to_string() };
         let (repeat, shows_diff) = (Repeat::EachTime, false);
         Some(Verdict { decision: Decision::Deny, reason, repeat, shows_diff, uncovered })

@@ -49,7 +49,7 @@ pub use call::{
 };
 pub use decision::{Decision, Reason, Repeat, RuleReason, Verdict};
 pub use lasting::{LastingAnswers, Permission};
-pub use matching::may_mean;
+pub use matching::{may_mean, redirected_files};
 pub use named_files::{NamedFile, named_files};
 pub use named_programs::named_programs;
 pub use pattern::{Limit, PathGlob, Pattern};

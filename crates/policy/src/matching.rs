@@ -306,6 +306,11 @@ pub fn may_mean(patterns: &[Pattern], call: &CallFacts) -> bool {
     view.items().into_iter().any(is_meant)
 }
 
+/// Files that the line of a call writes by redirections, by their names there.
+pub fn redirected_files(call: &CallFacts) -> Vec<PathUse> {
+    CallView::new(call).redirected().filter_map(|(_, path)| path).collect()
+}
+
 /// Whether all redirections of a line lead to files below the root that are not protected.
 fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
     let first =
@@ -327,7 +332,12 @@ fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -
     target_below(directory, target).is_some_and(|path| !(*writes && is_protected(&path)))
 }
 
-/// The target of a redirection of a command that runs in this folder; none where it leads out of the root.
+/// The target of a redirection of a command that runs in this folder; none where it leads out of the root, or goes up from a
+/// name, which may be a link.
 fn target_below(directory: &RelativePath, target: &Word) -> Option<RelativePath> {
+    let named = target.text.split('/').skip_while(|part| matches!(*part, "" | "." | ".."));
+    if named.into_iter().any(|part| part == "..") {
+        return None;
+    }
     RelativePath::parse(&format!("{directory}/{}", target.text)).ok()
 }

@@ -170,16 +170,25 @@ pub(crate) fn hooked(
     telling.behind(call, output)
 }
 
+/// A text with which a hook goes on with a turn.
+#[derive(Debug)]
+pub struct Continuation {
+    /// Name of the hook.
+    pub hook: String,
+    pub text: String,
+    pub trust: Trust,
+}
+
 /// What hooks beside calls said.
 #[derive(Debug, Default)]
 pub struct HookedEvent {
-    /// What the turn goes on with: the name of the hook, its text, and how far that is believed.
-    pub goes_on: Option<(String, String, Trust)>,
+    /// What the turn goes on with, in the order of the hooks' names.
+    pub goes_on: Vec<Continuation>,
     /// What a person is told of them, a line or more each.
     pub notices: Vec<String>,
 }
 
-/// Runs the hooks of an event beside calls; the turn goes on with what the first of those says that say so. It blocks.
+/// Runs the hooks of an event beside calls. It blocks.
 pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String, Value>) -> HookedEvent {
     let mut found = HookedEvent::default();
     for hook in call.scope.hooks.iter().filter(|hook| hook.on.contains(&event)) {
@@ -200,8 +209,8 @@ pub(crate) fn on_event(call: &CallScope<'_>, event: HookEvent, told: &Map<String
             Ok(None) => {}
             Ok(Some(text)) => {
                 let trust = if is_outside { Trust::Outside } else { call.scope.trust };
-                let said = (hook.name.clone(), bounded(masked(call, &text)), trust);
-                found.goes_on.get_or_insert(said);
+                let (hook, text) = (hook.name.clone(), bounded(masked(call, &text)));
+                found.goes_on.push(Continuation { hook, text, trust });
             }
             Err(why) => notice(&format!("it failed: {why}")),
         }

@@ -47,7 +47,7 @@ pub use exec::{
     CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,
     reach_roots, recording, recover_command,
 };
-pub use hooks::{Hook, HookEvent, HookedEvent};
+pub use hooks::{Continuation, Hook, HookEvent, HookedEvent};
 pub use registry::ToolRegistry;
 pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};

@@ -76,11 +76,12 @@ impl FollowedSkills {
 
     /// The refusal of a call that one of them does not allow. It blocks.
     pub(crate) fn refusal(&self, scope: &ToolScope, call: &CallFacts) -> Option<Verdict> {
-        let is_direct = |path: &PathUse| path_uses::is_direct(&scope.roots, path);
-        let mut all = self.0.values();
-        all.find_map(|FollowedSkill { skill, .. }| {
-            skill.allowed.as_ref()?.refusal(&skill.name, call, is_direct)
-        })
+        let narrowing =
+            || self.0.values().filter_map(|it| Some((&it.skill.name, it.skill.allowed.as_ref()?)));
+        narrowing().next()?;
+        let mut indirect = policy::redirected_files(call);
+        indirect.retain(|path| !path_uses::is_direct(&scope.roots, path));
+        narrowing().find_map(|(name, allowed)| allowed.refusal(name, call, &indirect))
     }
 
     /// Skills whose variables commands get.

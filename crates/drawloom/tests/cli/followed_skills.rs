@@ -90,13 +90,20 @@ fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
     symlink("../src", project.join("docs/link")).unwrap();
     symlink("../src/keep.md", project.join("docs/soft.md")).unwrap();
     fs::hard_link(&keep, project.join("docs/hard.md")).unwrap();
-    let lines = ["docs/plain.md", "docs/link/a.md", "docs/soft.md", "docs/hard.md"];
+    let lines =
+        ["docs/plain.md", "docs/link/a.md", "docs/soft.md", "docs/hard.md", "docs/link/../src/keep.md"];
     let lines = lines.map(|file| exec(&format!("echo a > {file}")));
     say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!(lines)), done()]);
     let denied = denied(&world, "Paint.");
-    assert_eq!(denied.len(), 3, "{denied:?}");
-    for (why, file) in denied.iter().zip(["docs/link/a.md", "docs/soft.md", "docs/hard.md"]) {
-        assert!(why.contains(&format!("none allows writing {file}")), "{why}");
+    assert_eq!(denied.len(), 4, "{denied:?}");
+    let elsewhere = ", which is a link, behind one, or a file with another name";
+    for (why, (file, reason)) in denied.iter().zip([
+        ("docs/link/a.md", elsewhere),
+        ("docs/soft.md", elsewhere),
+        ("docs/hard.md", elsewhere),
+        ("docs/link/../src/keep.md", ""),
+    ]) {
+        assert!(why.contains(&format!("(none allows writing {file}{reason})")), "{why}");
     }
     assert!(project.join("docs/plain.md").exists() && !project.join("src/a.md").exists());
     assert_eq!(fs::read_to_string(keep).unwrap(), "keep");

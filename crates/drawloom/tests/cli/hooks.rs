@@ -311,13 +311,18 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     let lines: Vec<Value> =
         [write].into_iter().chain((1..=9).map(|number| json!({"text": format!("Done {number}.")}))).collect();
     let check = r#"cat >> seen.jsonl; printf '{"continue": "The tests fail."}'"#;
-    let hooks =
-        at_end("check", check) + &at_end("later", "echo >> later; printf '{\"continue\": \"Not heard.\"}'");
+    let hooks = at_end("check", check)
+        + &at_end("later", "echo >> later; printf '{\"continue\": \"So does the style.\"}'");
     let world = world(&lines, &hooks);
     let (code, said) = chat(&world, "Do it.");
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Done 4.")), "{said}");
     let went_on = results(&world, "hook/check");
     assert_eq!(went_on, vec!["[hook check]\nThe tests fail."; 3]);
+    assert_eq!(
+        results(&world, "hook/later"),
+        vec!["[hook later]\nSo does the style."; 3],
+        "none is in another's way"
+    );
     let seen = fs::read_to_string(world.path("project/seen.jsonl")).unwrap();
     let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let event = |continued: u32, answer: &str| json!({"event": "turn_end", "hook": "check", "read_only": false, "answer": answer, "continued": continued});
@@ -337,9 +342,25 @@ fn a_hook_of_a_turns_end_goes_on_with_the_turn_three_times_at_most() {
     assert_eq!(nodes(&world).len(), 0, "one step takes back the turn");
     let told = world.run(&["--workspace", &project, "chat", "-m", "Again."]).err;
     assert!(told.contains("the hook check goes on with the turn: The tests fail."), "{told}");
-    let ended =
-        "the turn ends, as hooks went on with it 3 times; the hook check would again: The tests fail.";
-    assert!(told.contains(ended), "{told}");
+    let ended = "the turn ends, as hooks went on with it 3 times; the hook";
+    for said in
+        ["check would go on with it: The tests fail.", "later would go on with it: So does the style."]
+    {
+        assert!(told.contains(&format!("{ended} {said}")), "{told}");
+    }
+}
+
+#[test]
+fn hooks_of_a_turns_end_run_where_a_limit_ends_it_and_are_told() {
+    let check = r#"printf '{"continue": "The tests fail."}'"#;
+    let limits = "[limits]\nturn_calls = 1\n";
+    let world =
+        world(&[json!({"text": "Done."}), json!({"text": "More."})], &(at_end("check", check) + limits));
+    let project = text(&world.path("project"));
+    let ran = world.run(&["--workspace", &project, "chat", "-m", "Do it."]);
+    assert!(ran.code == Some(0) && ran.out.contains("Done."), "{ran:?}");
+    let ended = "the turn ends, as a limit of it is met; the hook check would go on with it: The tests fail.";
+    assert!(ran.err.contains(ended) && results(&world, "hook/check").is_empty(), "{ran:?}");
 }
 
 #[test]

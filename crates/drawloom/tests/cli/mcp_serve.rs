@@ -257,12 +257,14 @@ fn s11_a_secret_that_is_set_meanwhile_is_masked_wherever_its_text_is_cut() {
         let seen = server.read(tool, arguments);
         assert!(!seen.contains(part) && seen.contains("secrets"), "{tool} {arguments} {seen}");
     }
-    // What was known once stays masked.
+    // What was known once stays masked, when the program began or since.
     let mut later = Server::greeted(&world, &[]);
     world.ok(&["config", "unset", "mcp.other.secrets.TOKEN"]);
-    for (tool, arguments) in &calls {
-        let seen = later.read(tool, arguments);
-        assert!(!seen.contains(part), "{tool} {arguments} {seen}");
+    for known in [&mut server, &mut later] {
+        for (tool, arguments) in &calls {
+            let seen = known.read(tool, arguments);
+            assert!(!seen.contains(part), "{tool} {arguments} {seen}");
+        }
     }
 }
 
@@ -285,6 +287,35 @@ fn s11_where_known_secrets_cannot_be_read_nothing_is_told() {
     let (code, printed, errors) = later.end();
     assert!(code == Some(4) && printed.is_empty(), "{code:?} {printed}");
     assert!(errors.contains("known secrets cannot be masked: keys.toml"), "{errors}");
+}
+
+#[test]
+fn s11_where_a_login_cannot_be_read_nothing_is_told() {
+    let world = world("");
+    let secret = "weft-canary-0123456789abcdef";
+    said(&world, "Which key?", &format!("The key is {secret}."));
+    let login = json!({
+        "resource": "https://example.org/mcp", "token_endpoint": "https://example.org/token", "id": "x",
+        "client_id": "x", "access_token": secret,
+    });
+    let folder = world.home().join("oauth");
+    fs::create_dir_all(&folder).unwrap();
+    // Of a server that the configuration does not name.
+    let file = folder.join("issues.json");
+    let mut server = Server::greeted(&world, &[]);
+    assert!(server.read("loom_view", &json!({})).contains(secret), "the control: nobody knows it yet");
+    fs::write(&file, login.to_string()).unwrap();
+    let seen = server.read("loom_view", &json!({}));
+    assert!(seen.contains("The key is ") && !seen.contains(secret), "{seen}");
+    let torn = &login.to_string()[..40];
+    fs::write(&file, torn).unwrap();
+    let refused = server.refused("loom_view", &json!({}));
+    assert!(refused.contains("issues.json holds no login") && !refused.contains(secret), "{refused}");
+    let project = text(&world.path("project"));
+    let later = Server::start(&mut world.command(&["--workspace", &project, "mcp", "serve"]));
+    let (code, printed, errors) = later.end();
+    assert!(code == Some(4) && printed.is_empty(), "{code:?} {printed}");
+    assert!(errors.contains("issues.json holds no login"), "{errors}");
 }
 
 #[test]

@@ -47,6 +47,31 @@ impl SavedLogin {
         Self { folder, name: workspace::file_name_of_key(server) }
     }
 
+    /// All that are kept in this folder, by their names in it.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn within(folder: &Path) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".json"));
+            all.extend(name.map(|name| Self { folder: folder.to_owned(), name: name.to_owned() }));
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Its name in its folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn path(&self) -> PathBuf {
         self.folder.join(format!("{}.json", self.name))
     }
@@ -73,9 +98,12 @@ impl SavedLogin {
     }
 
     /// Secrets of it, for whoever masks them.
-    pub fn secrets(&self) -> Vec<String> {
-        let login = self.read().ok().flatten();
-        login.iter().flat_map(Login::secrets).map(str::to_owned).collect()
+    ///
+    /// # Errors
+    /// It cannot be read. Nothing of it is told.
+    pub fn secrets(&self) -> Result<Vec<String>, String> {
+        let login = self.read()?;
+        Ok(login.iter().flat_map(Login::secrets).map(str::to_owned).collect())
     }
 
     /// Writes it, with the lock held.

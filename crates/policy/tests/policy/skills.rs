@@ -1,12 +1,12 @@
 //! What a skill that is followed leaves of the tools: `allowed-tools` of several clients.
 
-use drawloom_policy::{AllowedTools, CallFacts, Decision, Effect, NetworkWish, PathAccess};
+use drawloom_policy::{AllowedTools, CallFacts, Decision, Effect, NetworkWish, PathAccess, redirected_files};
 
 use crate::support::{call, exec, file, online, server};
 
 fn allows(entries: &[&str], call: &CallFacts) -> bool {
     let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
-    let refusal = allowed.refusal("paint", call, |_| true);
+    let refusal = allowed.refusal("paint", call, &[]);
     assert!(refusal.iter().all(|refusal| refusal.decision == Decision::Deny));
     refusal.is_none()
 }
@@ -79,19 +79,35 @@ fn entries_of_other_clients_mean_the_tools_here_and_no_more() {
 
 #[test]
 fn a_redirection_to_a_name_that_leads_elsewhere_is_refused() {
-    for (entries, is_direct, is_refused) in [
-        (&["Bash(echo:*)", "Write(docs/**)"][..], true, false),
-        (&["Bash(echo:*)", "Write(docs/**)"], false, true),
-        (&["Bash(echo:*)", "Write"], true, false),
-        (&["Bash(echo:*)", "Write"], false, true),
-        (&["Bash"], false, false),
+    let call = line("echo a > docs/link/b");
+    let files = redirected_files(&call);
+    assert_eq!(files.iter().map(|file| file.path.to_string()).collect::<Vec<_>>(), ["docs/link/b"]);
+    for (entries, indirect, is_refused) in [
+        (&["Bash(echo:*)", "Write(docs/**)"][..], &[][..], false),
+        (&["Bash(echo:*)", "Write(docs/**)"], &files, true),
+        (&["Bash(echo:*)", "Write"], &[], false),
+        (&["Bash(echo:*)", "Write"], &files, true),
+        (&["Bash"], &files, false),
     ] {
         let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
-        let refusal = allowed.refusal("paint", &line("echo a > docs/link/b"), |path| {
-            assert_eq!(path.path.to_string(), "docs/link/b");
-            is_direct
-        });
-        assert_eq!(refusal.is_some(), is_refused, "{entries:?} {is_direct}");
+        let refusal = allowed.refusal("paint", &call, indirect).map(|refusal| refusal.to_string());
+        assert_eq!(refusal.is_some(), is_refused, "{entries:?} {indirect:?}");
+        assert!(refusal.is_none_or(|why| why.contains("docs/link/b, which is a link,")), "{entries:?}");
+    }
+}
+
+#[test]
+fn a_redirection_that_goes_up_from_a_name_is_not_known() {
+    for (target, is_refused) in [
+        ("docs/b", false),
+        ("./docs/b", false),
+        ("docs/../docs/b", true),
+        ("docs/link/../b", true),
+        ("docs/./link//../b", true),
+    ] {
+        let allowed = AllowedTools::new(["Bash(echo:*)", "Write(docs/**)"].map(str::to_owned).to_vec());
+        let refusal = allowed.refusal("paint", &line(&format!("echo a > {target}")), &[]);
+        assert_eq!(refusal.is_some(), is_refused, "{target}");
     }
 }
 
@@ -99,7 +115,7 @@ fn a_redirection_to_a_name_that_leads_elsewhere_is_refused() {
 fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
     let refused = |entries: &[&str], call: &CallFacts| {
         let allowed = AllowedTools::new(entries.iter().map(|entry| (*entry).to_owned()).collect());
-        allowed.refusal("paint", call, |_| true).unwrap().to_string()
+        allowed.refusal("paint", call, &[]).unwrap().to_string()
     };
     let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
     assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");

@@ -9,7 +9,7 @@ use loom::{
 use serde_json::{Map, Value, json};
 use store::{AttachedWrites, CallId, Principal};
 use text::title::title;
-use tools::{CallPlace, HookEvent, NextPlace, ToolRegistry, WaitedTime};
+use tools::{CallPlace, Continuation, HookEvent, NextPlace, ToolRegistry, WaitedTime};
 
 use super::call_site::CallSite;
 use super::calls::turn_of;
@@ -23,15 +23,15 @@ use crate::lease::SessionLease;
 /// How often hooks go on with one turn, at most.
 const CONTINUATIONS: u32 = 3;
 
-/// A node of a hook behind an answer.
-pub(super) struct Continuation {
+/// Nodes of hooks behind an answer.
+pub(super) struct HookNodes {
     pub(super) trust: Trust,
     pub(super) part_of: Option<Seq>,
 }
 
 impl Turn<'_> {
-    /// Runs the hooks of the turn's end behind an answer that calls nothing, and writes down what one of them goes on with.
-    /// None where the turn ends.
+    /// Runs the hooks of the turn's end behind an answer that calls nothing, and writes down what they go on with,
+    /// a node each. None where the turn ends.
     ///
     /// # Errors
     /// The answer could not be read, or the text not be written.
@@ -41,9 +41,9 @@ impl Turn<'_> {
         registry: &Arc<ToolRegistry>,
         answer: NodeId,
         limits: &mut TurnLimits,
-    ) -> Result<Option<Continuation>, AgentError> {
+    ) -> Result<Option<HookNodes>, AgentError> {
         let (who, event, cancel) = (&Principal::Owner, HookEvent::TurnEnd, site.held.cancel());
-        if !registry.has_hooks(event) || limits.are_met() || cancel.is_cancelled() {
+        if !registry.has_hooks(event) || cancel.is_cancelled() {
             return Ok(None);
         }
         let view = site.view.clone();
@@ -66,33 +66,47 @@ impl Turn<'_> {
         let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
         let place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
         let goes_on = self.run_hooks(registry, (event, told, only_looks), (changes, place)).await;
-        let Some((name, text, believed)) = goes_on else { return Ok(None) };
+        if goes_on.is_empty() {
+            return Ok(None);
+        }
         if site.held.cancel().is_cancelled() {
             return Err(AgentError::Stopped);
         }
-        if limits.continued >= CONTINUATIONS {
-            let told = format!(
-                "the turn ends, as hooks went on with it {CONTINUATIONS} times; the hook {name} would again: "
-            );
-            self.log.push(SessionEvent::notice(told + &title(&text)));
+        let ends = match limits.continued >= CONTINUATIONS {
+            true => Some(format!("as hooks went on with it {CONTINUATIONS} times")),
+            false => limits.are_met().then(|| "as a limit of it is met".to_owned()),
+        };
+        if let Some(why) = ends {
+            for Continuation { hook, text, .. } in goes_on {
+                let told =
+                    format!("the turn ends, {why}; the hook {hook} would go on with it: {}", title(&text));
+                self.log.push(SessionEvent::notice(told));
+            }
             return Ok(None);
         }
         limits.continued += 1;
-        let trust = trust.min(believed);
-        let author = Author { kind: AuthorKind::Tool, id: format!("hook/{name}"), profile: None };
-        let notice = format!("the hook {name} goes on with the turn: {}", title(&text));
-        let text = NewText {
-            content: vec![Block::text(format!("[hook {name}]\n{text}"))],
-            author: author.clone(),
-            role: Some(Role::Tool),
-            trust,
-        };
-        let op = Op::Reply { to: None, texts: vec![text], exclude: Vec::new(), part_of };
+        let author =
+            |hook: &str| Author { kind: AuthorKind::Tool, id: format!("hook/{hook}"), profile: None };
+        let texts: Vec<_> = goes_on
+            .iter()
+            .map(|Continuation { hook, text, trust: believed }| NewText {
+                content: vec![Block::text(format!("[hook {hook}]\n{text}"))],
+                author: author(hook),
+                role: Some(Role::Tool),
+                trust: trust.min(*believed),
+            })
+            .collect();
+        let trust = texts.iter().fold(trust, |lowest, text| lowest.min(text.trust));
+        let op = Op::Reply { to: None, texts, exclude: Vec::new(), part_of };
         let with = AttachedWrites { guards: vec![site.held.guard()], ..AttachedWrites::nothing() };
-        let written = self.runtime.change_as((who, &author, trust), site.tree, site.view, op, with).await;
+        let first = author(&goes_on[0].hook);
+        let written = self.runtime.change_as((who, &first, trust), site.tree, site.view, op, with).await;
         self.named(site.held, written).await?;
-        self.log.push(SessionEvent::notice(notice));
-        Ok(Some(Continuation { trust, part_of }))
+        for Continuation { hook, text, .. } in goes_on {
+            let told = format!("the hook {hook} goes on with the turn: {}", title(&text));
+            self.log.push(SessionEvent::notice(told));
+        }
+        Ok(Some(HookNodes { trust, part_of }))
     }
 
     /// Runs the hooks of the session's start, once in the process, behind what was said first; they only look. What goes
@@ -141,7 +155,7 @@ impl Turn<'_> {
         registry: &Arc<ToolRegistry>,
         (event, told, only_looks): (HookEvent, Map<String, Value>, bool),
         (changes, place): (CallChanges, CallPlace),
-    ) -> Option<(String, String, Trust)> {
+    ) -> Vec<Continuation> {
         let registry = Arc::clone(registry);
         let run = move || registry.run_hooks((event, &told, only_looks), &place.cancel, &changes, &place);
         match tokio::task::spawn_blocking(run).await {
@@ -151,7 +165,7 @@ impl Turn<'_> {
             }
             Err(failed) => {
                 tracing::error!(%failed, "hooks failed in the program itself");
-                None
+                Vec::new()
             }
         }
     }
