@@ -1,9 +1,9 @@
 //! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
 
+use text::finding::Finding;
 use text::terminal::{explicit, one_line};
 use workspace::frontmatter::{self, FrontmatterProblem, Map, Page, ScalarKind, YamlValue};
 
-use crate::finding::{Finding, Severity};
 use crate::mending::mended;
 use crate::metadata::Requirements;
 use crate::own::{is_built_in, is_own_text, is_reserved};
@@ -91,7 +91,7 @@ impl SkillFile {
 
     /// The first error, for which the skill is not offered.
     pub fn refusal(&self) -> Option<&Finding> {
-        self.findings.iter().find(|finding| finding.severity == Severity::Error)
+        self.findings.iter().find(|finding| finding.is_error())
     }
 }
 
@@ -144,7 +144,7 @@ fn shown_name(name: &str) -> String {
 fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
     let description = read_text(fields, "description", findings);
     let length = description.chars().count();
-    if length == 0 && findings.iter().all(|finding| finding.severity != Severity::Error) {
+    if length == 0 && !findings.iter().any(Finding::is_error) {
         findings.push(Finding::error(
             "no_description",
             "it has no description: a model would not know when to use it",

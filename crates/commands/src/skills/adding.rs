@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use loom::Digest;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use skills::{Finding, PLACEHOLDER, Severity, SkillFile, own, strict};
+use skills::{PLACEHOLDER, SkillFile, own, strict};
 use store::home::HomeDir;
 use text::bytes::size;
+use text::finding::Finding;
 use text::terminal::{explicit, one_line};
 use workspace::{FileKind, ReadRules, RelativePath, Root, canonical};
 
@@ -55,7 +56,7 @@ pub(super) async fn new(
          is not.\n"
     );
     let wrong = strict::check(text.as_bytes(), name);
-    if let Some(wrong) = wrong.iter().find(|finding| finding.severity == Severity::Error) {
+    if let Some(wrong) = wrong.iter().find(|finding| finding.is_error()) {
         return Err(CommandError::usage(
             format!("no skill {} can be written: {}", explicit(name), wrong.why),
             "nothing was written: choose another one",

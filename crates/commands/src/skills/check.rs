@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
+use skills::{FoundFile, RefusedPlace, SkillFile, files_below, strict};
+use text::finding::Finding;
 use workspace::{Accept, Root, canonical};
 
 use super::within_reach::{link_targets, source_folders};
-use super::{FOLDER, masked, path_shown};
+use super::{FOLDER, path_shown};
 use crate::app::App;
 use crate::args::skills::SkillsCheckArgs;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::skills::{SkillProblem, SkillsChecked};
+use crate::results::checks::TextProblem;
+use crate::results::skills::SkillsChecked;
 
 /// `skills check`.
 ///
@@ -39,7 +41,7 @@ pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome,
             }
         }
     }
-    checked.ok = checked.problems.iter().all(|problem| problem.severity != Severity::Error);
+    checked.ok = !checked.problems.iter().any(TextProblem::is_error);
     Ok(CommandOutcome::SkillsChecked(checked))
 }
 
@@ -53,9 +55,7 @@ impl SkillsChecked {
             self.file(app, &path, &folder, (bytes, strict));
         }
         for RefusedPlace { path, why } in refused {
-            let (file, why) = (path_shown(app, &path), masked(app, &why));
-            let (code, severity) = ("not_looked_at".to_owned(), Severity::Warning);
-            self.problems.push(SkillProblem { file, line: None, code, severity, why });
+            self.add(app, &path, &[Finding::warning("not_looked_at", why)]);
         }
         Ok(())
     }
@@ -70,12 +70,11 @@ impl SkillsChecked {
             Err(why) => SkillFile::unread(&name, why.to_owned()).findings,
         };
         self.skills += 1;
-        self.problems.extend(findings.into_iter().map(|finding| SkillProblem {
-            file: path_shown(app, path),
-            line: finding.line,
-            code: finding.code.to_owned(),
-            severity: finding.severity,
-            why: masked(app, &finding.why),
-        }));
+        self.add(app, path, &findings);
+    }
+
+    fn add(&mut self, app: &App, path: &Path, findings: &[Finding]) {
+        let (file, masker) = (path_shown(app, path), &app.runtime.masker);
+        self.problems.extend(findings.iter().map(|finding| TextProblem::new(&file, finding, masker)));
     }
 }
