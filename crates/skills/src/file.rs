@@ -15,6 +15,20 @@ pub const MAX_BYTES: u64 = 256_000;
 pub(crate) const NAME: usize = 64;
 pub(crate) const DESCRIPTION: usize = 1_024;
 
+/// Keys of the frontmatter that are read, or that the specification has.
+pub const KEYS: [&str; 10] = [
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+    "disable-model-invocation",
+    "requires",
+    "os",
+    "always",
+];
+
 /// The description that a skill is begun with where its owner says none.
 pub const PLACEHOLDER: &str =
     "Say here what it does, and when it is of use, in the words that people use when they need it.";
@@ -35,6 +49,8 @@ pub struct SkillFile {
     pub body: String,
     /// Whether it is a copy of one of Drawloom's own, as `skills export` writes them.
     pub is_own_copy: bool,
+    /// Keys that are none of [`KEYS`].
+    pub unknown_keys: Vec<String>,
     pub findings: Vec<Finding>,
 }
 
@@ -71,8 +87,17 @@ impl SkillFile {
         let requirements = Requirements::of(&fields, &mut findings);
         let allowed_tools = allowed_tools(&fields, &mut findings);
         let hidden = hides(&fields, &mut findings);
-        let (for_model, body) = (!hidden, page.body);
-        Self { name, description, requirements, allowed_tools, for_model, body, is_own_copy: false, findings }
+        Self {
+            name,
+            description,
+            requirements,
+            allowed_tools,
+            for_model: !hidden,
+            body: page.body,
+            is_own_copy: false,
+            unknown_keys: fields.unknown(&KEYS).map(str::to_owned).collect(),
+            findings,
+        }
     }
 
     /// A file that cannot be read, in a folder of this name.
@@ -85,6 +110,7 @@ impl SkillFile {
             for_model: false,
             body: String::new(),
             is_own_copy: false,
+            unknown_keys: Vec::new(),
             findings: vec![Finding::error("unreadable", why)],
         }
     }
