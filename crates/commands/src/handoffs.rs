@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use continuity::handoff::{Severity, check};
+use continuity::handoff::check;
 use workspace::Accept;
 
 use crate::app::App;
@@ -10,7 +10,8 @@ use crate::app::input::argument_name;
 use crate::args::handoff::{HandoffCheckArgs, HandoffCommand};
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::handoff::{HandoffChecked, HandoffProblem};
+use crate::results::checks::TextProblem;
+use crate::results::handoff::HandoffChecked;
 
 /// `handoff`.
 ///
@@ -29,13 +30,8 @@ fn checked(app: &App, args: &HandoffCheckArgs) -> Result<CommandOutcome, Command
     let file = app.runtime.masker.mask(&argument_name(&args.file)).text.into_owned();
     let size = bytes.len();
     let text = App::utf8_of(&file, bytes)?;
-    let findings = check(&text);
-    let ok = findings.iter().all(|finding| finding.severity != Severity::Error);
-    let problems = findings.into_iter().map(|finding| HandoffProblem {
-        line: finding.line,
-        code: finding.code.to_owned(),
-        severity: finding.severity,
-        why: finding.why,
-    });
-    Ok(CommandOutcome::HandoffChecked(HandoffChecked { ok, bytes: size, problems: problems.collect(), file }))
+    let problems: Vec<TextProblem> =
+        check(&text).iter().map(|finding| TextProblem::new(&file, finding, &app.runtime.masker)).collect();
+    let ok = !problems.iter().any(TextProblem::is_error);
+    Ok(CommandOutcome::HandoffChecked(HandoffChecked { ok, bytes: size, problems }))
 }

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod chat;
+pub mod checks;
 pub mod context;
 pub mod cost;
 pub mod file_changes;

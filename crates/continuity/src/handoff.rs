@@ -8,7 +8,7 @@ mod activity;
 mod bracketed;
 mod parser;
 
-pub use skills::{Finding, Severity};
+use text::finding::Finding;
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
 pub const MAX_BYTES: usize = 2048;
@@ -128,7 +128,7 @@ pub fn check(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     if text.len() > MAX_BYTES {
         let why = format!("it has {} bytes, where {MAX_BYTES} are allowed", text.len());
-        found.push(error("too_large", None, why));
+        found.push(Finding::error("too_large", why));
     }
     if text.len() > MOST_READ {
         return found;
@@ -139,12 +139,4 @@ pub fn check(text: &str) -> Vec<Finding> {
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
     found
-}
-
-fn error(code: &'static str, line: Option<usize>, why: impl Into<String>) -> Finding {
-    Finding { line, code, severity: Severity::Error, why: why.into() }
-}
-
-fn warning(code: &'static str, line: Option<usize>, why: impl Into<String>) -> Finding {
-    Finding { severity: Severity::Warning, ..error(code, line, why) }
 }

@@ -1,8 +1,9 @@
 //! HANDOFF.md is read leniently, checked by its lines, and rendered as it was read.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use drawloom_continuity::handoff::{Handoff, MAX_BYTES, Section, Severity, check};
+use drawloom_continuity::handoff::{Handoff, MAX_BYTES, Section, check};
 use proptest::prelude::*;
+use text::finding::Severity;
 
 const GOOD: &str = "# HANDOFF.md\n\n## Current Work\nThe reader of tables in src/table.rs.\n\n## Stopping Point\n\
     Its test of wide rows fails at line 40.\n\n## Key Outcomes\n- Rows are read by line, as one parser then fits all.\n\

@@ -8,13 +8,13 @@ mod approvals;
 mod authors;
 mod calls;
 mod chat;
+mod checks;
 mod columns;
 mod context;
 mod cost;
 mod diff;
 mod file_changes;
 mod findings;
-mod handoff;
 mod maintenance;
 mod mcp;
 mod model;
@@ -214,8 +214,14 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::Skill(found) => RenderedOutcome::new(skills::show(found, to)),
         CommandOutcome::SkillsExported(written) => RenderedOutcome::new(skills::exported(written, to)),
         CommandOutcome::SkillRemoved(removed) => RenderedOutcome::new(skills::removed(removed, to)),
-        CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),
-        CommandOutcome::HandoffChecked(found) => RenderedOutcome::new(handoff::checked(found, to)),
+        CommandOutcome::SkillsChecked(found) => {
+            let amount = columns::count(found.skills as u64, "skill", "skills");
+            RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
+        }
+        CommandOutcome::HandoffChecked(found) => {
+            let amount = columns::count(found.bytes as u64, "byte", "bytes");
+            RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
+        }
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),

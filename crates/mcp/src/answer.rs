@@ -1,8 +1,9 @@
-//! Answer of a server to a call: a text, and pictures.
+//! Answer of a server to a call, as a model is told it: a text, and pictures.
 
-use data_encoding::BASE64;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::CallToolResult;
 use serde_json::Value;
+
+use crate::content::{EmbeddedResource, ResourceBody, ResourceLink, ToolContent};
 
 /// Pictures of an answer at most.
 const PICTURES: usize = 8;
@@ -21,32 +22,10 @@ impl ToolAnswer {
     pub(crate) fn of(result: CallToolResult) -> Self {
         let mut answer = Self { is_error: result.is_error == Some(true), ..Self::default() };
         let mut parts = Vec::new();
-        for block in &result.content {
-            match block {
-                ContentBlock::Text(text) => parts.push(text.text.clone()),
-                ContentBlock::Image(image) if answer.pictures.len() < PICTURES => {
-                    match BASE64.decode(image.data.as_bytes()) {
-                        Ok(bytes) => answer.pictures.push(bytes),
-                        Err(_) => parts.push("[a picture that cannot be read]".to_owned()),
-                    }
-                }
-                ContentBlock::Image(_) => parts.push("[one more picture, left out]".to_owned()),
-                ContentBlock::Audio(sound) => {
-                    parts.push(format!("[sound, {}, left out]", sound.mime_type));
-                }
-                ContentBlock::Resource(embedded) => parts.push(match &embedded.resource {
-                    ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
-                    ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
-                        format!("[{uri}, {}, left out]", mime_type.as_deref().unwrap_or("bytes"))
-                    }
-                    _ => "[something of another kind, left out]".to_owned(),
-                }),
-                ContentBlock::ResourceLink(link) => {
-                    let title = link.title.as_deref().unwrap_or(&link.name);
-                    let description = link.description.as_deref().unwrap_or_default();
-                    parts.push(format!("[{title}: {}] {description}", link.uri).trim_end().to_owned());
-                }
-                _ => parts.push("[something of another kind, left out]".to_owned()),
+        for block in result.content {
+            match ToolContent::read(block) {
+                Ok(content) => parts.extend(answer.told(content)),
+                Err(why) => parts.push(format!("[{why}]")),
             }
         }
         // Most servers say it as text, too.
@@ -57,6 +36,31 @@ impl ToolAnswer {
         }
         answer.text = parts.join("\n");
         answer
+    }
+
+    /// Text of a part; a picture is taken instead of told.
+    fn told(&mut self, content: ToolContent) -> Option<String> {
+        Some(match content {
+            ToolContent::Text(text) => text,
+            ToolContent::Image { .. } if self.pictures.len() == PICTURES => {
+                "[one more picture, left out]".to_owned()
+            }
+            ToolContent::Image { bytes, .. } => {
+                self.pictures.push(bytes);
+                return None;
+            }
+            ToolContent::Audio { media_type, .. } => format!("[sound, {media_type}, left out]"),
+            ToolContent::Resource(EmbeddedResource { uri, media_type, body }) => match body {
+                ResourceBody::Text(text) => format!("[{uri}]\n{text}"),
+                ResourceBody::Bytes(_) => {
+                    format!("[{uri}, {}, left out]", media_type.as_deref().unwrap_or("bytes"))
+                }
+            },
+            ToolContent::Link(ResourceLink { uri, name, title, description, .. }) => {
+                let (title, description) = (title.unwrap_or(name), description.unwrap_or_default());
+                format!("[{title}: {uri}] {description}").trim_end().to_owned()
+            }
+        })
     }
 }
 

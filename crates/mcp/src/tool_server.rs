@@ -7,15 +7,17 @@ use model::{Cancel, CancelHandle};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResultMethod,
-    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, PingRequestMethod, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    CustomRequest, CustomResult, ErrorCode, Implementation, InitializeResultMethod, ListToolsRequestMethod,
+    ListToolsResult, PaginatedRequestParams, PingRequestMethod, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+
+use crate::content::ToolContent;
 
 /// Calls that run at a time; others wait.
 const RUNNING: usize = 4;
@@ -43,7 +45,7 @@ pub trait ServedTools: Send + Sync {
 /// What a call said, or why it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolReply {
-    pub text: String,
+    pub content: Vec<ToolContent>,
     pub is_error: bool,
 }
 
@@ -114,10 +116,10 @@ impl ServerHandler for ToolServer {
             done = work => done,
             () = context.ct.cancelled() => return Err(cancelled()),
         };
-        let ToolReply { text, is_error } = done
+        let ToolReply { content, is_error } = done
             .map_err(|_| ErrorData::internal_error("this is an error of the program", None))?
             .map_err(|why| ErrorData::invalid_params(why, None))?;
-        let content = vec![ContentBlock::text(text)];
+        let content = content.into_iter().map(Into::into).collect();
         let result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
         Ok(result.into())
     }

@@ -31,6 +31,9 @@ const TOOLS: [(&str, &[&str]); 6] = [
     ("WebSearch", &["web_search"]),
 ];
 
+/// Names of other clients for tools that only look: an entry of one allows nothing that was not allowed before.
+const READING: [&str; 5] = ["Read", "Glob", "Grep", "LS", "NotebookRead"];
+
 /// Tools that a skill allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedTools {
@@ -68,6 +71,20 @@ impl AllowedTools {
         let reason = Reason::Skill { skill: skill.to_owned(), allowed: self.to_string() };
         let (repeat, shows_diff) = (Repeat::EachTime, false);
         Some(Verdict { decision: Decision::Deny, reason, repeat, shows_diff, uncovered })
+    }
+
+    /// Entries that allow nothing, as they are not understood or name none of these tools. Tools of servers are not known
+    /// here, and none of them is named.
+    pub fn not_understood<'a>(&'a self, tools: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let means = |pattern: &Pattern| match pattern {
+            Pattern::Tool { server: None, name, .. } => tools.contains(name),
+            _ => true,
+        };
+        let entries = self.entries.iter().map(|entry| entry.trim());
+        entries.filter(move |entry| {
+            let name = entry.split('(').next().unwrap_or_default();
+            !READING.contains(&name.trim()) && !patterns(entry).iter().any(means)
+        })
     }
 
     /// Whether the tool `write` or `edit` would be allowed to write a file, or any where it is not known.

@@ -52,7 +52,7 @@ pub use lasting::{LastingAnswers, Permission};
 pub use matching::{may_mean, redirected_files};
 pub use named_files::{NamedFile, named_files};
 pub use named_programs::named_programs;
-pub use pattern::{Limit, PathGlob, Pattern};
+pub use pattern::{Limit, PATTERN_FORMS, PathGlob, Pattern};
 pub use pattern_parser::PatternError;
 pub use policy::{Policy, PolicyError};
 pub use rule::PolicyRule;

@@ -13,11 +13,14 @@ use crate::pattern_parser::{PatternError, parse};
 /// Name in a pattern that stands for every tool of a server.
 pub(crate) const EVERY_TOOL: &str = "*";
 
-/// A pattern: `TOOL`, `SERVER:TOOL`, `SERVER:*` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or
-/// `exec WORD… [*]`, where `*` stands for any further words.
+/// Forms of a pattern, as whoever writes one is told them.
+pub const PATTERN_FORMS: &str = "`TOOL`, `SERVER:TOOL`, `SERVER:*` or `effect:NAME`, each with `path=GLOB` or `host=NAME` if wanted, or \
+                                 `exec WORD… [*]`";
+
+/// Calls that a rule is about, in one of the [`PATTERN_FORMS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", description = format!("A pattern: {PATTERN_FORMS}, where `*` stands for any further words."))]
 pub enum Pattern {
     Tool { server: Option<String>, name: String, limit: Option<Limit> },
     Effect { effect: Effect, limit: Option<Limit> },

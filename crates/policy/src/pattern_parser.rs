@@ -1,7 +1,7 @@
 //! Parser of patterns. Words are separated by white space and may stand in single or double quotes.
 
 use crate::call::Effect;
-use crate::pattern::{EVERY_TOOL, Limit, PathGlob, Pattern, host_name};
+use crate::pattern::{EVERY_TOOL, Limit, PATTERN_FORMS, PathGlob, Pattern, host_name};
 
 /// Refusal of a pattern: where, what, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,10 +49,7 @@ pub(crate) fn parse(pattern: &str) -> Result<Pattern, PatternError> {
 fn read(pattern: &str) -> Result<Pattern, Problem> {
     let tokens = tokens(pattern)?;
     let Some((first, rest)) = tokens.split_first() else {
-        return Err((
-            1,
-            "empty: write a tool, `SERVER:TOOL`, `SERVER:*`, `effect:NAME` or `exec WORD… [*]`".to_owned(),
-        ));
+        return Err((1, format!("empty: write {PATTERN_FORMS}")));
     };
     let is_limit = |token: &Token| token.value("path").or(token.value("host")).is_some();
     if first.is_bare("exec") && rest.first().is_some_and(|token| !is_limit(token)) {
@@ -238,7 +235,7 @@ mod tests {
     #[test]
     fn errors_say_where_what_and_what_to_write() {
         for (text, expected) in [
-            ("", "pattern ``, character 1: empty: write a tool"),
+            ("", "pattern ``, character 1: empty: write `TOOL`"),
             (
                 "effect:fly",
                 "character 1: there is no effect `fly`: write one of read, write, exec, net, message",

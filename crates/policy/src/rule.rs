@@ -15,8 +15,7 @@ use crate::pattern::Pattern;
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
     pub decision: Decision,
-    /// Patterns of calls that the rule is about: `TOOL`, `SERVER:TOOL`, `SERVER:*` or `effect:NAME`, each with `path=GLOB` or
-    /// `host=NAME` if wanted, or `exec WORD… [*]`.
+    /// Patterns of calls that the rule is about.
     pub tool: Vec<Pattern>,
     /// Patterns of calls that it is not about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

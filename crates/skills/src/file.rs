@@ -1,9 +1,9 @@
 //! A `SKILL.md`, read as leniently as other clients read it (spec: agent §6, formats B).
 
+use text::finding::Finding;
 use text::terminal::{explicit, one_line};
 use workspace::frontmatter::{self, FrontmatterProblem, Map, Page, ScalarKind, YamlValue};
 
-use crate::finding::{Finding, Severity};
 use crate::mending::mended;
 use crate::metadata::Requirements;
 use crate::own::{is_built_in, is_own_text, is_reserved};
@@ -14,6 +14,20 @@ pub const MAX_BYTES: u64 = 256_000;
 /// Most characters that the specification allows a name and a description.
 pub(crate) const NAME: usize = 64;
 pub(crate) const DESCRIPTION: usize = 1_024;
+
+/// Keys of the frontmatter that are read, or that the specification has.
+pub const KEYS: [&str; 10] = [
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+    "disable-model-invocation",
+    "requires",
+    "os",
+    "always",
+];
 
 /// The description that a skill is begun with where its owner says none.
 pub const PLACEHOLDER: &str =
@@ -35,6 +49,8 @@ pub struct SkillFile {
     pub body: String,
     /// Whether it is a copy of one of Drawloom's own, as `skills export` writes them.
     pub is_own_copy: bool,
+    /// Keys that are none of [`KEYS`].
+    pub unknown_keys: Vec<String>,
     pub findings: Vec<Finding>,
 }
 
@@ -71,8 +87,17 @@ impl SkillFile {
         let requirements = Requirements::of(&fields, &mut findings);
         let allowed_tools = allowed_tools(&fields, &mut findings);
         let hidden = hides(&fields, &mut findings);
-        let (for_model, body) = (!hidden, page.body);
-        Self { name, description, requirements, allowed_tools, for_model, body, is_own_copy: false, findings }
+        Self {
+            name,
+            description,
+            requirements,
+            allowed_tools,
+            for_model: !hidden,
+            body: page.body,
+            is_own_copy: false,
+            unknown_keys: fields.unknown(&KEYS).map(str::to_owned).collect(),
+            findings,
+        }
     }
 
     /// A file that cannot be read, in a folder of this name.
@@ -85,13 +110,14 @@ impl SkillFile {
             for_model: false,
             body: String::new(),
             is_own_copy: false,
+            unknown_keys: Vec::new(),
             findings: vec![Finding::error("unreadable", why)],
         }
     }
 
     /// The first error, for which the skill is not offered.
     pub fn refusal(&self) -> Option<&Finding> {
-        self.findings.iter().find(|finding| finding.severity == Severity::Error)
+        self.findings.iter().find(|finding| finding.is_error())
     }
 }
 
@@ -144,7 +170,7 @@ fn shown_name(name: &str) -> String {
 fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
     let description = read_text(fields, "description", findings);
     let length = description.chars().count();
-    if length == 0 && findings.iter().all(|finding| finding.severity != Severity::Error) {
+    if length == 0 && !findings.iter().any(Finding::is_error) {
         findings.push(Finding::error(
             "no_description",
             "it has no description: a model would not know when to use it",

@@ -10,7 +10,6 @@
 mod catalog;
 mod discovery;
 mod file;
-mod finding;
 mod mending;
 mod metadata;
 pub mod own;
@@ -20,6 +19,5 @@ mod tests;
 
 pub use catalog::{AcceptedText, Catalog, CatalogRules, Skill, SkillText};
 pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SkillSourceKind, files_below};
-pub use file::{MAX_BYTES, PLACEHOLDER, SkillFile};
-pub use finding::{Finding, Severity};
+pub use file::{KEYS, MAX_BYTES, PLACEHOLDER, SkillFile};
 pub use metadata::{Machine, Requirements};

@@ -1,9 +1,8 @@
 //! What a skill needs, as OpenClaw writes it: `requires`, `os` and `always` of its `metadata`, in YAML or JSON.
 
 use serde_json::Value;
+use text::finding::Finding;
 use workspace::frontmatter::{FieldError, Map, ScalarKind, YamlValue};
-
-use crate::finding::Finding;
 
 /// The names that `metadata` has for OpenClaw.
 const ALIASES: [&str; 3] = ["openclaw", "clawdbot", "clawdis"];

@@ -1,9 +1,9 @@
 //! The open specification by its letter, as its reference validator reads it (spec: formats B).
 
+use text::finding::Finding;
 use workspace::frontmatter::{self, FieldError, Map, YamlValue};
 
 use crate::file::{DESCRIPTION, MAX_BYTES, NAME};
-use crate::finding::Finding;
 
 /// The keys that there are.
 const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];

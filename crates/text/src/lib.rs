@@ -20,6 +20,7 @@ pub mod bytes;
 pub mod class;
 pub mod code;
 pub mod cut;
+pub mod finding;
 pub mod fold;
 pub mod frame;
 pub mod grapheme;

@@ -119,11 +119,13 @@ pub trait ChangeRecorder: Send + Sync {
         false
     }
 
-    /// Name of the call, unlike that of any other, fit for a file.
-    fn name(&self) -> String;
+    /// Name of the call, unlike that of any other, fit for a file; one for all where a recorder has no calls.
+    fn name(&self) -> String {
+        "call-0".to_owned()
+    }
 
     /// Says that none of them was made, or all were taken back. It blocks.
-    fn take_back(&self);
+    fn take_back(&self) {}
 
     /// Says that what a command of the call changed could not be written down: the call is left without a result, so that
     /// whoever finds it writes it down.
@@ -148,10 +150,14 @@ pub trait ChangeRecorder: Send + Sync {
     }
 
     /// Whether the call was made in sight of something from outside.
-    fn is_tainted(&self) -> bool;
+    fn is_tainted(&self) -> bool {
+        false
+    }
 
     /// Whether any file is known that comes from outside (spec: security §3). It blocks.
-    fn knows_outside(&self) -> bool;
+    fn knows_outside(&self) -> bool {
+        false
+    }
 
     /// Whether a running command made or changed the file at a path, which holds a text of this digest. It blocks.
     fn is_of_running_command(&self, _path: &Path, _digest: Digest) -> bool {
@@ -159,7 +165,9 @@ pub trait ChangeRecorder: Send + Sync {
     }
 
     /// Digests among these, of the bytes of files, that come from outside. It blocks.
-    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
+    fn outside(&self, _digests: Vec<Digest>) -> Vec<Digest> {
+        Vec::new()
+    }
 }
 
 /// Recorder of calls that only look: it refuses every change.
@@ -168,24 +176,6 @@ pub struct NoChanges;
 impl ChangeRecorder for NoChanges {
     fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Err("nothing is changed here".to_owned())
-    }
-
-    fn name(&self) -> String {
-        "call-0".to_owned()
-    }
-
-    fn take_back(&self) {}
-
-    fn is_tainted(&self) -> bool {
-        false
-    }
-
-    fn knows_outside(&self) -> bool {
-        false
-    }
-
-    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
     }
 }
 

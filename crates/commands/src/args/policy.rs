@@ -43,7 +43,7 @@ pub struct ListArgs {
 /// A rule to be added.
 #[derive(Debug, Clone, PartialEq, Default, Args, Serialize, Deserialize)]
 pub struct RuleArgs {
-    /// The calls it is about: TOOL, SERVER:TOOL, SERVER:* or effect:NAME, with path=GLOB or host=NAME, or `exec WORD… [*]`.
+    #[arg(help = format!("The calls it is about: {}", policy::PATTERN_FORMS))]
     pub pattern: String,
     /// Calls it is not about. Can be repeated.
     #[arg(long, value_name = "PATTERN")]

@@ -8,7 +8,7 @@ use agent::{Runtime, SessionChoice};
 use context::ToolSpec;
 use loom::source::DEFAULT_AGENT;
 use loom::{ToolStatus, Trust, ViewName};
-use mcp::{ServedTools, ToolReply, ToolServer};
+use mcp::{ServedTools, ToolContent, ToolReply, ToolServer};
 use model::Cancel;
 use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
 use serde_json::{Map, Value};
@@ -160,13 +160,14 @@ impl ServedTools for ReadingTools {
         let masker = match self.runtime.masker_of_now() {
             Ok(masker) => masker,
             Err(why) => {
-                return Ok(ToolReply { text: unmasked(&why), is_error: true });
+                let content = vec![ToolContent::Text(unmasked(&why))];
+                return Ok(ToolReply { content, is_error: true });
             }
         };
         let said = self.run(tool, &Value::Object(arguments), (cancel, &masker));
         // What is said of the arguments alone came by no tool.
         let text = masker.mask(&said.text).text.into_owned();
-        Ok(ToolReply { text, is_error: said.status != ToolStatus::Ok })
+        Ok(ToolReply { content: vec![ToolContent::Text(text)], is_error: said.status != ToolStatus::Ok })
     }
 }
 

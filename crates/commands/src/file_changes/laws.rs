@@ -72,24 +72,8 @@ impl ChangeRecorder for Records {
         Ok(())
     }
 
-    fn name(&self) -> String {
-        "call-0".to_owned()
-    }
-
     fn take_back(&self) {
         self.rows.lock().unwrap().truncate(*self.first.lock().unwrap());
-    }
-
-    fn is_tainted(&self) -> bool {
-        false
-    }
-
-    fn knows_outside(&self) -> bool {
-        false
-    }
-
-    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Results of `handoff`.
 
 use serde::Serialize;
-use skills::Severity;
+
+use super::checks::TextProblem;
 
 /// `handoff check`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -10,18 +11,5 @@ pub struct HandoffChecked {
     pub ok: bool,
     /// Size of the file.
     pub bytes: usize,
-    pub problems: Vec<HandoffProblem>,
-    /// The file, as it was named.
-    #[serde(skip)]
-    pub file: String,
-}
-
-/// Something that the author of a handoff should look at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HandoffProblem {
-    /// From 1; none where it is about the whole file.
-    pub line: Option<usize>,
-    pub code: String,
-    pub severity: Severity,
-    pub why: String,
+    pub problems: Vec<TextProblem>,
 }

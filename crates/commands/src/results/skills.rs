@@ -1,7 +1,9 @@
 //! Results of `skills`.
 
 use serde::Serialize;
-use skills::{RefusedPlace, Severity, SkillSourceKind};
+use skills::{RefusedPlace, SkillSourceKind};
+
+use super::checks::TextProblem;
 
 /// `skills list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,16 +77,5 @@ pub struct SkillsChecked {
     pub ok: bool,
     /// How many were checked.
     pub skills: usize,
-    pub problems: Vec<SkillProblem>,
-}
-
-/// Something that the author of a skill should look at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SkillProblem {
-    pub file: String,
-    /// From 1.
-    pub line: Option<usize>,
-    pub code: String,
-    pub severity: Severity,
-    pub why: String,
+    pub problems: Vec<TextProblem>,
 }

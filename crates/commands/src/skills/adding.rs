@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use loom::Digest;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use skills::{Finding, PLACEHOLDER, Severity, SkillFile, own, strict};
+use skills::{PLACEHOLDER, SkillFile, own, strict};
 use store::home::HomeDir;
 use text::bytes::size;
+use text::finding::Finding;
 use text::terminal::{explicit, one_line};
-use workspace::{FileKind, ReadRules, RelativePath, Root, canonical};
+use workspace::{FileError, FileKind, ReadRules, RelativePath, Root, canonical};
 
 use super::built_in::{is_as_written, is_written};
 use super::{FILE, FOLDER, as_judged_now, masked, of_name, skill_shown};
@@ -55,7 +56,7 @@ pub(super) async fn new(
          is not.\n"
     );
     let wrong = strict::check(text.as_bytes(), name);
-    if let Some(wrong) = wrong.iter().find(|finding| finding.severity == Severity::Error) {
+    if let Some(wrong) = wrong.iter().find(|finding| finding.is_error()) {
         return Err(CommandError::usage(
             format!("no skill {} can be written: {}", explicit(name), wrong.why),
             "nothing was written: choose another one",
@@ -91,9 +92,15 @@ pub(super) async fn add(
         _ => &whole,
     };
     let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
-    let mut files = Vec::new();
-    let mut bytes = 0;
-    collect(&root, &RelativePath::root(), (&mut files, &mut bytes))?;
+    let files = match FolderContents::of(&root) {
+        Ok(FolderContents { others, .. }) if !others.is_empty() => {
+            let why = "it is a link, or no file: a skill that is added has files alone";
+            return Err(not_added(&others[0], why));
+        }
+        Ok(found) => found.files,
+        Err(Uncollected::File(error)) => return Err(CommandError::file_argument(&error)),
+        Err(Uncollected::TooMuch(path, why)) => return Err(not_added(&path, &why)),
+    };
     let shown = path.to_string_lossy();
     let is_text =
         |file: &&AddedFile| file.path.as_path().to_str().is_some_and(|path| path.eq_ignore_ascii_case(FILE));
@@ -145,49 +152,71 @@ fn require_folder_name(name: &str, wrong: Option<&Finding>) -> Result<(), Comman
     Err(CommandError::usage(format!("{} cannot be added: {why}", explicit(name)), "give it another name"))
 }
 
-/// The files of a folder, with their bytes, and how many bytes they have.
-pub(super) fn collect(
-    root: &Root,
-    folder: &RelativePath,
-    found: (&mut Vec<AddedFile>, &mut u64),
-) -> Result<(), CommandError> {
-    let (files, bytes) = found;
-    let refused = |path: &RelativePath, why: &str| {
-        let path = one_line(&path.as_path().to_string_lossy()).into_owned();
-        CommandError::refused("bad_skill", format!("{path}: {why}"), "nothing was added")
-    };
-    let failed = |error: workspace::FileError| CommandError::file_argument(&error);
-    let listing = root.list(folder, MAX_FILES + 1).map_err(failed)?;
-    for entry in listing.entries {
-        let path = folder.join(&entry.name).map_err(|problem| refused(folder, &problem.to_string()))?;
-        let level = path.as_path().components().count();
-        match entry.kind {
-            FileKind::Folder if entry.name == ".git" => {}
-            FileKind::Folder if level < DEPTH => collect(root, &path, (files, bytes))?,
-            FileKind::Folder => return Err(refused(&path, "its folders are too deep")),
-            FileKind::Regular => {
-                let content = root.read(&path, &ReadRules::at_most(MAX_BYTES)).map_err(failed)?;
-                *bytes += content.bytes.len() as u64;
-                let is_executable = content.metadata.mode & 0o111 != 0;
-                files.push(AddedFile { path, bytes: content.bytes, is_executable });
-                if files.len() > MAX_FILES || *bytes > MAX_BYTES {
-                    let most = size(MAX_BYTES);
-                    let why = format!("a skill that is added has {MAX_FILES} files of {most} in all at most");
-                    return Err(refused(folder, &why));
+fn not_added(path: &RelativePath, why: &str) -> CommandError {
+    CommandError::refused("bad_skill", format!("{}: {why}", path_in_skill(path)), "nothing was added")
+}
+
+/// Path of what stands in a skill, as its owner reads it.
+pub(super) fn path_in_skill(path: &RelativePath) -> String {
+    match path.as_path().to_str() {
+        Some("") => "its folder".to_owned(),
+        _ => explicit(&path.as_path().to_string_lossy()).into_owned(),
+    }
+}
+
+/// What stands in the folder of a skill, but for `.git`.
+#[derive(Default)]
+pub(super) struct FolderContents {
+    pub(super) files: Vec<AddedFile>,
+    /// Links, pipes and the like, which are not opened.
+    pub(super) others: Vec<RelativePath>,
+    bytes: u64,
+}
+
+/// Why the contents of a folder are not known.
+pub(super) enum Uncollected {
+    File(FileError),
+    /// A place in it, and what there is too much of.
+    TooMuch(RelativePath, String),
+}
+
+impl FolderContents {
+    pub(super) fn of(root: &Root) -> Result<Self, Uncollected> {
+        let mut found = Self::default();
+        found.collect(root, &RelativePath::root())?;
+        Ok(found)
+    }
+
+    fn collect(&mut self, root: &Root, folder: &RelativePath) -> Result<(), Uncollected> {
+        let too_much = |path: &RelativePath, why: &str| Uncollected::TooMuch(path.clone(), why.to_owned());
+        let listing = root.list(folder, MAX_FILES + 1).map_err(Uncollected::File)?;
+        for entry in listing.entries {
+            let path = folder.join(&entry.name).map_err(|problem| too_much(folder, &problem.to_string()))?;
+            match entry.kind {
+                FileKind::Folder if entry.name == ".git" => {}
+                FileKind::Folder if path.as_path().components().count() < DEPTH => {
+                    self.collect(root, &path)?;
                 }
+                FileKind::Folder => return Err(too_much(&path, "its folders are too deep")),
+                FileKind::Regular => {
+                    let read = root.read(&path, &ReadRules::at_most(MAX_BYTES));
+                    let content = read.map_err(Uncollected::File)?;
+                    self.bytes += content.bytes.len() as u64;
+                    let is_executable = content.metadata.mode & 0o111 != 0;
+                    self.files.push(AddedFile { path, bytes: content.bytes, is_executable });
+                }
+                _ => self.others.push(path),
             }
-            _ => {
-                return Err(refused(
-                    &path,
-                    "it is a link, or no file: a skill that is added has files alone",
-                ));
+            if self.files.len() + self.others.len() > MAX_FILES || self.bytes > MAX_BYTES {
+                let why = format!("it has more than {MAX_FILES} files, or more than {}", size(MAX_BYTES));
+                return Err(too_much(folder, &why));
             }
         }
+        if listing.incomplete {
+            return Err(too_much(folder, "it could not be read whole"));
+        }
+        Ok(())
     }
-    if listing.incomplete {
-        return Err(refused(folder, "it could not be read whole"));
-    }
-    Ok(())
 }
 
 /// What the owner reads before a skill is added: its files, and its text whole.
@@ -200,7 +229,7 @@ fn lines_of(app: &App, files: &[AddedFile], text: &AddedFile) -> Vec<String> {
 /// Files of a skill, as its owner reads them.
 pub(super) fn file_lines(files: &[AddedFile]) -> Vec<String> {
     let line = |file: &AddedFile| {
-        let path = explicit(&file.path.as_path().to_string_lossy()).into_owned();
+        let path = path_in_skill(&file.path);
         let program = if file.is_executable { ", may be run" } else { "" };
         format!("{path}  {}{program}", size(file.bytes.len() as u64))
     };

@@ -2,16 +2,20 @@
 
 use std::path::Path;
 
-use skills::{FoundFile, RefusedPlace, Severity, SkillFile, files_below, strict};
+use policy::AllowedTools;
+use skills::{FoundFile, KEYS, RefusedPlace, SkillFile, files_below, strict};
+use text::finding::Finding;
 use workspace::{Accept, Root, canonical};
 
 use super::within_reach::{link_targets, source_folders};
-use super::{FOLDER, masked, path_shown};
-use crate::app::App;
+use super::{FOLDER, path_shown};
+use crate::app::{App, nearest};
 use crate::args::skills::SkillsCheckArgs;
 use crate::error::CommandError;
 use crate::results::CommandOutcome;
-use crate::results::skills::{SkillProblem, SkillsChecked};
+use crate::results::checks::TextProblem;
+use crate::results::skills::SkillsChecked;
+use crate::tool_names;
 
 /// `skills check`.
 ///
@@ -39,7 +43,7 @@ pub(super) fn check(app: &App, args: &SkillsCheckArgs) -> Result<CommandOutcome,
             }
         }
     }
-    checked.ok = checked.problems.iter().all(|problem| problem.severity != Severity::Error);
+    checked.ok = !checked.problems.iter().any(TextProblem::is_error);
     Ok(CommandOutcome::SkillsChecked(checked))
 }
 
@@ -53,9 +57,7 @@ impl SkillsChecked {
             self.file(app, &path, &folder, (bytes, strict));
         }
         for RefusedPlace { path, why } in refused {
-            let (file, why) = (path_shown(app, &path), masked(app, &why));
-            let (code, severity) = ("not_looked_at".to_owned(), Severity::Warning);
-            self.problems.push(SkillProblem { file, line: None, code, severity, why });
+            self.add(app, &path, &[Finding::warning("not_looked_at", why)]);
         }
         Ok(())
     }
@@ -63,19 +65,38 @@ impl SkillsChecked {
     fn file(&mut self, app: &App, path: &Path, folder: &Path, (bytes, strict): (Result<&[u8], &str>, bool)) {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let is_of_built_in = folder.parent() == Some(&*app.runtime.home.root().join(FOLDER));
-        let findings = match bytes {
-            Ok(bytes) if strict => strict::check(bytes, &name),
-            Ok(bytes) if is_of_built_in => SkillFile::read_built_in(bytes, &name).findings,
-            Ok(bytes) => SkillFile::read(bytes, &name).findings,
-            Err(why) => SkillFile::unread(&name, why.to_owned()).findings,
+        let read = match bytes {
+            Ok(bytes) if is_of_built_in => SkillFile::read_built_in(bytes, &name),
+            Ok(bytes) => SkillFile::read(bytes, &name),
+            Err(why) => SkillFile::unread(&name, why.to_owned()),
         };
+        let mut findings = match bytes {
+            Ok(bytes) if strict => strict::check(bytes, &name),
+            _ => read.unknown_keys.iter().filter_map(|key| misspelt(key)).chain(read.findings).collect(),
+        };
+        findings.extend(read.allowed_tools.map(|entries| not_understood(app, entries)).unwrap_or_default());
         self.skills += 1;
-        self.problems.extend(findings.into_iter().map(|finding| SkillProblem {
-            file: path_shown(app, path),
-            line: finding.line,
-            code: finding.code.to_owned(),
-            severity: finding.severity,
-            why: masked(app, &finding.why),
-        }));
+        self.add(app, path, &findings);
     }
+
+    fn add(&mut self, app: &App, path: &Path, findings: &[Finding]) {
+        let (file, masker) = (path_shown(app, path), &app.runtime.masker);
+        self.problems.extend(findings.iter().map(|finding| TextProblem::new(&file, finding, masker)));
+    }
+}
+
+/// A warning of a key that is not read, where it is nearly one that is.
+fn misspelt(key: &str) -> Option<Finding> {
+    let near = nearest(KEYS.iter().map(|&known| known.to_owned()), key)?;
+    Some(Finding::warning("misspelt_key", format!("`{key}` is not read: did you mean `{near}`?")))
+}
+
+/// Warnings of entries of `allowed-tools` that allow nothing.
+fn not_understood(app: &App, entries: Vec<String>) -> Vec<Finding> {
+    let tools = tool_names(app.settings.tools.keys());
+    let warning = |entry: &str| {
+        let why = format!("`allowed-tools`: {entry} is not understood, and allows nothing");
+        Finding::warning("unknown_tool", why)
+    };
+    AllowedTools::new(entries).not_understood(&tools).map(warning).collect()
 }

@@ -10,7 +10,7 @@ use store::home::HomeDir;
 use text::terminal::one_line;
 use workspace::{RelativePath, Root};
 
-use super::adding::{AddedFile, collect, file_lines, synced};
+use super::adding::{FolderContents, Uncollected, file_lines, path_in_skill, synced};
 use super::{FOLDER, as_judged_now, masked, path_shown, unknown};
 use crate::app::App;
 use crate::args::skills::RemoveSkillArgs;
@@ -40,8 +40,10 @@ pub(super) async fn remove(
     if !folder.canonicalize().is_ok_and(|whole| whole == *folder && whole.starts_with(&skills)) {
         return Err(elsewhere(app, &name, folder));
     }
-    let before = files(app, folder)?;
-    let lines = file_lines(&before);
+    let before = contents(app, &name, folder)?;
+    let other = |path: &RelativePath| format!("{}  no file: it goes unread", path_in_skill(path));
+    let mut lines = file_lines(&before.files);
+    lines.extend(before.others.iter().map(other));
     let question = format!("Remove the skill {name}, with all that stands in {}?", path_shown(app, folder));
     if !yes && !app.frontend.confirm_shown(&lines, &question) {
         return Err(CommandError::refused(
@@ -86,32 +88,32 @@ fn elsewhere(app: &App, name: &str, folder: &Path) -> CommandError {
     )
 }
 
-fn files(app: &App, folder: &Path) -> Result<Vec<AddedFile>, CommandError> {
+fn contents(app: &App, name: &str, folder: &Path) -> Result<FolderContents, CommandError> {
     let root = Root::open(folder, &app.guard).map_err(|error| CommandError::file_argument(&error))?;
-    let (mut files, mut bytes) = (Vec::new(), 0);
-    collect(&root, &RelativePath::root(), (&mut files, &mut bytes))?;
-    Ok(files)
+    FolderContents::of(&root).map_err(|error| match error {
+        Uncollected::File(error) => CommandError::file_argument(&error),
+        Uncollected::TooMuch(path, why) => {
+            let why =
+                format!("what would be removed with {name} cannot be shown: {}: {why}", path_in_skill(&path));
+            let hint = format!("look at {}, and remove it yourself", one_line(&path_shown(app, folder)));
+            CommandError::refused("too_much", why, hint)
+        }
+    })
 }
 
 /// Takes a folder away, unless something in it is not as it was shown.
-fn take_away(app: &App, name: &str, folder: &Path, shown: &[AddedFile]) -> Result<(), CommandError> {
+fn take_away(app: &App, name: &str, folder: &Path, shown: &FolderContents) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| CommandError::file("cannot remove", folder, &error);
     let cache = app.runtime.home.dir(HomeDir::Cache);
     let cache = cache.map_err(|error| CommandError::new("home", 6, error.to_string(), error.hint()))?;
     let staged = tempfile::Builder::new().prefix("skill-").tempdir_in(&cache).map_err(failed)?;
     let place = staged.path().join("removed");
-    let rename = |from: &Path, to: &Path| {
-        renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(|error| failed(error.into()))
-    };
-    rename(folder, &place)?;
-    let digests = |files: &[AddedFile]| -> Vec<(RelativePath, Digest)> {
-        files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))).collect()
-    };
-    let is_as_shown = files(app, &place).is_ok_and(|now| digests(&now) == digests(shown));
+    rename(folder, &place).map_err(failed)?;
+    let is_as_shown = contents(app, name, &place).is_ok_and(|now| is_same(&now, shown));
     if !is_as_shown {
         if let Err(error) = rename(&place, folder) {
             let _ = staged.keep();
-            return Err(error);
+            return Err(not_put_back(name, (&place, folder), &error));
         }
         return Err(CommandError::refused(
             "changed",
@@ -121,4 +123,48 @@ fn take_away(app: &App, name: &str, folder: &Path, shown: &[AddedFile]) -> Resul
     }
     fs::remove_dir_all(&place).map_err(failed)?;
     folder.parent().map_or(Ok(()), synced)
+}
+
+/// Moves a folder to where nothing stands.
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
+/// Whether the same things stand in two folders.
+fn is_same(one: &FolderContents, other: &FolderContents) -> bool {
+    let digests = |contents: &FolderContents| -> Vec<(RelativePath, Digest)> {
+        contents.files.iter().map(|file| (file.path.clone(), Digest::of(&file.bytes))).collect()
+    };
+    digests(one) == digests(other) && one.others == other.others
+}
+
+/// A skill that was changed while it was asked about, and lies at a `place` beside its folder.
+fn not_put_back(name: &str, (place, folder): (&Path, &Path), error: &std::io::Error) -> CommandError {
+    let [place, folder] = [place, folder].map(|path| one_line(&path.to_string_lossy()).into_owned());
+    CommandError::new(
+        "changed",
+        6,
+        format!(
+            "the skill {name} was changed while it was asked about, and could not be put back to {folder} ({error}): it lies \
+             in {place}"
+        ),
+        format!("look at both, and move what is to stay to {folder}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_skill_that_cannot_be_put_back_it_is_said_where_it_lies() {
+        let world = tempfile::tempdir().unwrap();
+        let [place, folder] = ["removed", "weave"].map(|name| world.path().join(name));
+        fs::create_dir(&place).unwrap();
+        rename(&place, &folder).unwrap();
+        fs::create_dir(&place).unwrap();
+        let taken = rename(&place, &folder).unwrap_err();
+        let error = not_put_back("weave", (&place, &folder), &taken).to_string();
+        assert!(error.contains(&format!("it lies in {}", place.display())), "{error}");
+    }
 }

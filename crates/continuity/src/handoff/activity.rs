@@ -3,10 +3,10 @@
 //! Whoever begins from "we tested three parsers" has to find out again what the tests showed. English alone is looked at,
 //! and the commonest verbs: this is advice, so a sentence that is not found costs nothing.
 
-use skills::Finding;
+use text::finding::Finding;
 
+use super::Section;
 use super::parser::Outline;
-use super::{Section, warning};
 
 /// Verbs of work in the past tense, which say nothing of its result.
 const VERBS: [&str; 40] = [
@@ -82,7 +82,7 @@ pub(super) fn findings(outline: &Outline) -> Vec<Finding> {
                 let why = format!(
                     "a log of activity (\"{verb}\"): write what is true now and why, as \"X works because Y\""
                 );
-                found.push(warning("activity", Some(entry.line), why));
+                found.push(Finding::warning("activity", why).at(entry.line));
             }
         }
     }

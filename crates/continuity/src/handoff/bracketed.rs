@@ -1,9 +1,7 @@
 //! Lines that speak to the model that reads them: those in which the sanitiser finds something (spec: security §25).
 
-use skills::Finding;
+use text::finding::Finding;
 use text::sanitiser::{DetectionKind, sanitise};
-
-use super::warning;
 
 /// A warning for each line and each kind of what is found in it.
 pub(super) fn findings(text: &str) -> Vec<Finding> {
@@ -22,7 +20,7 @@ pub(super) fn findings(text: &str) -> Vec<Finding> {
         }
         let before = text[..start].rsplit('\n').next().unwrap_or_default();
         let column = before.chars().count() + 1;
-        found.push(warning(code, Some(line), format!("from character {column} on: {what}")));
+        found.push(Finding::warning(code, format!("from character {column} on: {what}")).at(line));
     }
     found
 }

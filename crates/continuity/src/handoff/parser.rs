@@ -1,9 +1,9 @@
 //! A text as the sections of a handoff, with what is wrong with their structure. Findings name lines and quote nothing of
 //! the text, which may hold what is not to be shown.
 
-use skills::Finding;
+use text::finding::Finding;
 
-use super::{Handoff, MAX_STEPS, Section, SectionForm, TITLE, error, warning};
+use super::{Handoff, MAX_STEPS, Section, SectionForm, TITLE};
 
 /// A text as it is written.
 #[derive(Default)]
@@ -105,7 +105,7 @@ struct Reader {
 
 impl Reader {
     fn found(&mut self, code: &'static str, line: usize, why: impl Into<String>) {
-        self.outline.findings.push(error(code, Some(line), why));
+        self.outline.findings.push(Finding::error(code, why).at(line));
     }
 
     fn heading(&mut self, level: usize, name: &str, line: usize) {
@@ -222,7 +222,7 @@ impl Reader {
                 }
                 Some(SectionText { line, entries }) if entries.is_empty() => {
                     let why = format!("`{heading}` is empty");
-                    self.outline.findings.push(warning("empty_section", Some(*line), why));
+                    self.outline.findings.push(Finding::warning("empty_section", why).at(*line));
                 }
                 Some(_) => {}
             }

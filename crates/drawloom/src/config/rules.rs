@@ -163,10 +163,7 @@ fn pattern(written: &str, layers: &Layers) -> Result<Pattern, CommandError> {
             };
             return CommandError::usage(format!("there is no tool {tool}"), hint);
         }
-        CommandError::usage(
-            one_line(&error.to_string()),
-            "write TOOL, SERVER:TOOL, SERVER:* or effect:NAME, with path=GLOB or host=NAME if wanted, or exec WORD… [*]",
-        )
+        CommandError::usage(one_line(&error.to_string()), format!("write {}", policy::PATTERN_FORMS))
     })
 }
 

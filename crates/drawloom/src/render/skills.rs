@@ -1,12 +1,10 @@
-//! Skills: which are offered, and what is wrong with them.
+//! Skills: which are offered.
 
 use std::fmt::Write as _;
 
-use commands::results::skills::{
-    SkillProblem, SkillRemoved, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
-};
+use commands::results::skills::{SkillRemoved, SkillShown, SkillTextShown, SkillsExported, SkillsShown};
 
-use super::columns::{count, word, wrapped};
+use super::columns::{count, wrapped};
 use super::{OutputStyle, RenderedOutcome, table};
 
 pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
@@ -81,17 +79,4 @@ pub(super) fn exported(done: &SkillsExported, to: OutputStyle) -> String {
 
 pub(super) fn removed(SkillRemoved { name, path }: &SkillRemoved, to: OutputStyle) -> String {
     wrapped(&to.line(&format!("removed {name}, which stood in {path}")), "", to)
-}
-
-pub(super) fn checked(found: &SkillsChecked, to: OutputStyle) -> String {
-    let mut out = String::new();
-    for SkillProblem { file, line, code, severity, why } in &found.problems {
-        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-        let severity = word(severity);
-        out += &wrapped(&to.line(&format!("{file}{line}: {severity}: {why} ({code})")), "    ", to);
-    }
-    let errors = found.problems.iter().filter(|problem| problem.severity == skills::Severity::Error).count();
-    let skills = count(found.skills as u64, "skill", "skills");
-    let _ = writeln!(out, "{skills}, {}", count(errors as u64, "error", "errors"));
-    out
 }

@@ -139,7 +139,10 @@ const ROWS: &[Row] = &[
     ),
     row("--workspace {project} skills check --strict", "ok skills problems"),
     row("--workspace {project} skills show paint", "name path text"),
-    row("handoff check {handoff}", "ok bytes problems.line problems.code problems.severity problems.why"),
+    row(
+        "handoff check {handoff}",
+        "ok bytes problems.file problems.line problems.code problems.severity problems.why",
+    ),
     row("skills new weave", "name path text"),
     row("skills remove weave --yes", "name path"),
     row("skills export {copy}.skills", "folder written unchanged"),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
 use crate::skills::{listed, skill};
@@ -277,10 +278,25 @@ fn a_skill_is_removed_from_the_home_alone_and_as_it_was_shown() {
     terminal.shows("drawloom config unset skills.env.weave");
     assert_eq!(terminal.ended(), Some(0), "the control");
     assert!(!mine.exists() && world.path("project/skills/weave/SKILL.md").exists());
+    // Links and pipes go with it unread, and of what cannot be shown whole nothing goes.
     skill(&world, "home/skills/sing", "");
+    symlink(world.path("elsewhere/dance"), world.home().join("skills/sing/more")).unwrap();
+    mkfifoat(CWD, world.home().join("skills/sing/pipe"), Mode::from_raw_mode(0o600)).unwrap();
+    let deep = world.home().join("skills/sing/1/2/3/4/5/6/7");
+    fs::create_dir_all(&deep).unwrap();
+    let (code, refused) = world.json(&[&remove[..], &["sing", "--yes"]].concat());
+    assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("too_much")), "{refused}");
+    assert!(deep.exists() && !refused.to_string().contains("added"), "{refused}");
+    fs::remove_dir_all(world.home().join("skills/sing/1")).unwrap();
+    let mut terminal = Terminal::start(with_terminal(&world.command(&[&remove[..], &["sing"]].concat())));
+    terminal.shows("pipe  no file: it goes unread");
+    terminal.shows("Remove the skill sing");
+    terminal.types("n\r");
+    assert_eq!(terminal.ended(), Some(4));
     let (code, removed) = world.json(&[&remove[..], &["sing", "--yes"]].concat());
     assert_eq!((code, &removed["name"]), (Some(0), &json!("sing")), "{removed}");
     assert!(removed["path"].as_str().unwrap().ends_with("/skills/sing") && in_home(&world) == ["dance"]);
+    assert!(world.path("elsewhere/dance/SKILL.md").exists());
 }
 
 #[test]

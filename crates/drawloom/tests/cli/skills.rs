@@ -184,6 +184,26 @@ fn skills_are_checked_by_either_profile() {
     let codes: Vec<&str> = problems.map(|problem| problem["code"].as_str().unwrap()).collect();
     assert_eq!((code, codes), (Some(1), vec!["flow_style", "unknown_key", "wrong_kind"]), "{answer}");
     assert_eq!(answer["problems"][0]["line"], 5);
+    skill(&world, "spelled/near", "Allowed-Tools: Bash\ndiscription: Which?\nversion: 1\n");
+    let tools = "allowed-tools: Bash(git add:*) Frobnicate Read mcp__notes__add write effect:magic WebFetch(host:x)\n";
+    skill(&world, "spelled/tools", tools);
+    let (code, answer) = world.json(&["skills", "check", &text(&world.path("spelled"))]);
+    let told: Vec<String> = answer["problems"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert_eq!((code, told.len()), (Some(0), 5), "{answer}");
+    for (place, (code, word)) in [
+        ("misspelt_key", "`allowed-tools`"),
+        ("misspelt_key", "`description`"),
+        ("unknown_tool", "Frobnicate"),
+        ("unknown_tool", "effect:magic"),
+        ("unknown_tool", "WebFetch(host:x)"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(told[place].contains(code) && told[place].contains(word), "{place}: {answer}");
+    }
+    let (_, strict) = world.json(&["skills", "check", "--strict", &text(&world.path("spelled/tools"))]);
+    assert!(strict["problems"].to_string().contains("Frobnicate"), "{strict}");
     let all = world.run(&["skills", "check", &text(&world.path("loose"))]);
     assert_eq!(all.code, Some(1), "{all:?}");
     assert!(all.out.contains("it has no description") && all.out.ends_with("2 skills, 1 error\n"), "{all:?}");

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use tokio::io::{AsyncReadExt as _, DuplexStream, Lines, ReadBuf, duplex};
 
 use super::*;
-use crate::{ServedTools, ToolReply};
+use crate::{ServedTools, ToolContent, ToolReply};
 
 fn ping(id: u64) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n"
@@ -155,7 +155,7 @@ impl ServedTools for Waiting {
         } else {
             self.go_on.lock().unwrap().recv().unwrap();
         }
-        Ok(ToolReply { text: "done".to_owned(), is_error: false })
+        Ok(ToolReply { content: vec![ToolContent::Text("done".to_owned())], is_error: false })
     }
 }
 

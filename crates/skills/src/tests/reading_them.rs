@@ -1,7 +1,9 @@
 //! Files of both profiles, with what each reader says of them.
 
+use text::finding::{Finding, Severity};
+
 use super::Having;
-use crate::{Finding, Severity, SkillFile, strict};
+use crate::{SkillFile, strict};
 
 /// A file of the folder `pdf`, and what is said of it.
 struct Row {

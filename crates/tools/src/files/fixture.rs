@@ -68,16 +68,8 @@ impl ChangeRecorder for Recorded {
         Ok(())
     }
 
-    fn name(&self) -> String {
-        "call-0".to_owned()
-    }
-
     fn take_back(&self) {
         self.rows.lock().unwrap().clear();
-    }
-
-    fn is_tainted(&self) -> bool {
-        false
     }
 
     fn knows_outside(&self) -> bool {

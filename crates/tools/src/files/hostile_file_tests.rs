@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use loom::{Digest, ToolStatus};
+use loom::ToolStatus;
 use model::Cancel;
 use policy::Policy;
 use rustix::fs::{CWD, Mode, RenameFlags, mkfifoat, renameat_with};
@@ -158,24 +158,6 @@ struct Careless;
 impl ChangeRecorder for Careless {
     fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Ok(())
-    }
-
-    fn name(&self) -> String {
-        "call-0".to_owned()
-    }
-
-    fn take_back(&self) {}
-
-    fn is_tainted(&self) -> bool {
-        false
-    }
-
-    fn knows_outside(&self) -> bool {
-        false
-    }
-
-    fn outside(&self, _: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
     }
 }
 

@@ -1,19 +1,20 @@
-//! Findings about a skill.
+//! Findings of a check: what the author of a text should look at.
 
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The skill is not offered, or breaks the specification it is checked by.
+    /// A rule is broken: the check fails.
     Error,
+    /// Advice.
     Warning,
 }
 
-/// Something the author of a skill should look at.
+/// Something the author of a text should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Line in the file, from 1, where one is known.
+    /// Line in the text, from 1; none where it is about the whole text, or no line is known.
     pub line: Option<usize>,
     /// Short name of the rule.
     pub code: &'static str,
@@ -22,15 +23,20 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn error(code: &'static str, why: impl Into<String>) -> Self {
+    pub fn error(code: &'static str, why: impl Into<String>) -> Self {
         Self { line: None, code, severity: Severity::Error, why: why.into() }
     }
 
-    pub(crate) fn warning(code: &'static str, why: impl Into<String>) -> Self {
+    pub fn warning(code: &'static str, why: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, why) }
     }
 
-    pub(crate) fn at(self, line: usize) -> Self {
+    #[must_use]
+    pub fn at(self, line: usize) -> Self {
         Self { line: Some(line), ..self }
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
     }
 }
