@@ -232,13 +232,9 @@ fn first_words(text: &str) -> String {
 fn confirm(app: &App, yes: u8, what: &str, object: &str) -> Result<(), CommandError> {
     let questions = [format!("{what} {object} for good?"), format!("really {what}? This cannot be undone")];
     for question in questions.iter().skip(usize::from(yes)) {
-        if !app.frontend.confirm(question) {
-            return Err(CommandError::refused(
-                "not_confirmed",
-                format!("{what} was not confirmed; nothing was removed"),
-                "answer yes twice at a terminal, or give --yes --yes",
-            ));
-        }
+        let message = format!("{what} was not confirmed; nothing was removed");
+        let hint = "answer yes twice at a terminal, or give --yes --yes";
+        app.frontend.confirm(question).require("not_confirmed", message, hint)?;
     }
     Ok(())
 }
