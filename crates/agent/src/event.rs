@@ -89,6 +89,9 @@ pub enum SessionEvent {
         /// What a person reads of it: its first line, the end of what a failed command printed, a difference.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lines: Vec<String>,
+        /// Whether its server asked a person something that nobody answered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unanswered: bool,
     },
     /// A question stands until it is answered or past its deadline.
     Question { question: AskedQuestion },

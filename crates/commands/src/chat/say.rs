@@ -100,6 +100,7 @@ impl Conversation {
                 let custom = CustomCommands::read(app).await;
                 let command = custom.require(&name)?;
                 App::require(asker, "chat", Right::Act)?;
+                custom.stands_in(command).iter().for_each(|told| app.frontend.note(told));
                 let expansion = command.expand(&app.typed(&arguments)?)?;
                 self.say_expansion(app, asker, expansion).await
             }
@@ -369,12 +370,12 @@ impl Conversation {
                 }
                 SessionEvent::Call { answer, number, tool, effects, .. } => {
                     let id = CallId { answer, number };
-                    turn.calls.push(CallShown { id, tool, effects, status: None, node: None });
+                    turn.calls.push(CallShown::new(id, tool, effects));
                 }
-                SessionEvent::Result { answer, number, status, node, .. } => {
+                SessionEvent::Result { answer, number, status, node, unanswered, .. } => {
                     let id = CallId { answer, number };
                     if let Some(call) = turn.calls.iter_mut().rfind(|call| call.id == id) {
-                        (call.status, call.node) = (Some(status), Some(node));
+                        (call.status, call.node, call.unanswered) = (Some(status), Some(node), unanswered);
                     }
                 }
                 SessionEvent::Accepted { say, node, text, remote } => {

@@ -86,6 +86,17 @@ fn a_no_declines_and_nobody_cancels() {
     let run = unattended.run(&["--workspace", &project, "chat", "-m", "Go."]);
     assert!(run.err.contains("the server of notes:ask asked something, and nobody answered"), "{run:?}");
     assert_eq!(answers(&unattended), [json!({"action": "cancel"})]);
+    // A script reads of it, also where somebody could have answered.
+    for more in [&[][..], &["--wait", "1"]] {
+        let words = [&["--workspace", &project, "--json", "chat", "--new", "-m", "Go."], more].concat();
+        let (_, said) = unattended.json(&words);
+        let [denied] = &said["denied"].as_array().unwrap()[..] else { panic!("{said}") };
+        assert_eq!(
+            (&denied["tool"], &denied["why"], &said["calls"][0]["status"]),
+            (&json!("notes:ask"), &json!("its server asked something, and nobody answered"), &json!("ok")),
+            "{said}"
+        );
+    }
 
     let world = world(&json!({}));
     let mut chat = waiting(&world);

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::pin::Pin;
 use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use context::elicitation::{Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply};
 use egress::{Gate, Purpose, Reach, Rule, Url};
@@ -14,6 +16,7 @@ use store::{CallId, Guard};
 
 use super::Turn;
 use super::call_site::CallSite;
+use super::calls::AskedCall;
 use crate::call::Call;
 use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
@@ -37,10 +40,12 @@ pub(super) struct PersonOfCall {
     guard: Guard,
     /// The tool, with its server.
     tool: String,
+    /// Set where nobody answered.
+    unanswered: Arc<AtomicBool>,
 }
 
 impl Turn<'_> {
-    pub(super) fn person(&self, site: &CallSite<'_>, id: CallId, tool: &str) -> PersonOfCall {
+    pub(super) fn person(&self, site: &CallSite<'_>, id: CallId, asked: &AskedCall) -> PersonOfCall {
         PersonOfCall {
             runtime: self.runtime.clone(),
             call: site.call.clone(),
@@ -48,7 +53,8 @@ impl Turn<'_> {
             view: site.view.clone(),
             id,
             guard: site.held.guard(),
-            tool: tool.to_owned(),
+            tool: asked.tool.clone(),
+            unanswered: Arc::clone(&asked.unanswered),
         }
     }
 }
@@ -128,6 +134,7 @@ impl PersonOfCall {
             Ok(Answer { by: Some(_), .. }) => ElicitationReply::Declined,
             Ok(_) if end.is_cancelled() => ElicitationReply::Cancelled,
             Ok(_) => {
+                self.unanswered.store(true, Ordering::Relaxed);
                 self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
                 ElicitationReply::Cancelled
             }
