@@ -41,6 +41,9 @@ pub enum SessionEvent {
         text: String,
         /// Whether another process said it.
         remote: bool,
+        /// Whether it is what a subagent came to, which nobody said.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        subagent: bool,
     },
     /// Something said waits behind this many others.
     Queued { say: SayId, place: usize },

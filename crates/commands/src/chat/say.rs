@@ -15,7 +15,7 @@ use model::ModelPlace;
 use store::CallId;
 
 use super::session_settings::SeenSession;
-use super::subagents::joined_line;
+use super::subagents::{JoinedFrom, joined_line};
 use super::{Conversation, position, tools};
 use crate::app::App;
 use crate::custom_commands::{CustomCommands, Expansion};
@@ -61,7 +61,7 @@ struct EgressNotice {
 #[derive(Debug)]
 pub enum TurnStep {
     /// Something else was said in it, here or by another process.
-    Joined { text: String, remote: bool },
+    Joined { text: String, from: JoinedFrom },
     /// What was said here, or joined it, is answered, or what was said here will not be.
     Done(Box<Result<Chatted, CommandError>>),
     /// Something else that was to be said in it will not be.
@@ -378,9 +378,9 @@ impl Conversation {
                         (call.status, call.node, call.unanswered) = (Some(status), Some(node), unanswered);
                     }
                 }
-                SessionEvent::Accepted { say, node, text, remote } => {
+                SessionEvent::Accepted { say, node, text, remote, subagent } => {
                     if say != turn.key {
-                        return Some(TurnStep::Joined { text, remote });
+                        return Some(TurnStep::Joined { text, from: JoinedFrom::of(remote, subagent) });
                     }
                     self.accepted(app, asker, node).await;
                 }
@@ -456,8 +456,8 @@ impl Conversation {
         while let Some(step) = self.next(app, asker).await {
             let done = match step {
                 TurnStep::Done(done) => done,
-                TurnStep::Joined { text, remote } => {
-                    app.frontend.note(&joined_line(&self.name(), &text, remote));
+                TurnStep::Joined { text, from } => {
+                    app.frontend.note(&joined_line(&self.name(), &text, from));
                     continue;
                 }
                 TurnStep::Rejected(error) => {

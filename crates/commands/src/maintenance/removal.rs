@@ -95,7 +95,7 @@ pub(crate) async fn forget(
     }
     for place in &preview.removed {
         app.frontend.note(&format!("forget: {}: {}", place.place, place.count));
-        place.listed.iter().for_each(|line| app.frontend.note(&format!("  {line}")));
+        place.listed.iter().for_each(|line| app.frontend.quote(&format!("  {line}")));
     }
     let what_goes = match nodes {
         1 if is_whole => "the whole text of 1 node".to_owned(),
