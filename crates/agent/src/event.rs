@@ -41,6 +41,9 @@ pub enum SessionEvent {
         text: String,
         /// Whether another process said it.
         remote: bool,
+        /// Whether it is what a subagent came to, which nobody said.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        subagent: bool,
     },
     /// Something said waits behind this many others.
     Queued { say: SayId, place: usize },
@@ -89,6 +92,9 @@ pub enum SessionEvent {
         /// What a person reads of it: its first line, the end of what a failed command printed, a difference.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lines: Vec<String>,
+        /// Whether its server asked a person something that nobody answered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unanswered: bool,
     },
     /// A question stands until it is answered or past its deadline.
     Question { question: AskedQuestion },

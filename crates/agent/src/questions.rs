@@ -80,6 +80,8 @@ pub(crate) struct Question {
     pub(crate) answers: Vec<String>,
     /// What a yes says besides.
     pub(crate) form: Option<Form>,
+    /// Whose work asks, where that may not be the subagent of the call.
+    pub(crate) label: Option<String>,
 }
 
 /// What is said with an answer.
@@ -96,7 +98,7 @@ pub struct AnswerText {
 impl Question {
     /// One that takes yes or no.
     pub(crate) fn yes_or_no(kind: QuestionKind, text: String) -> Self {
-        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()], form: None }
+        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()], form: None, label: None }
     }
 }
 
@@ -239,7 +241,7 @@ impl Runtime {
         asker: &QuestionContext<'_>,
         question: Question,
     ) -> Result<Answer, AgentError> {
-        let Question { kind, text, subject, answers, form } = question;
+        let Question { kind, text, subject, answers, form, label } = question;
         let QuestionContext { call, tree, guards, .. } = asker;
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
@@ -247,8 +249,10 @@ impl Runtime {
         let text = match &call.subagent {
             // The limits of a subagent end it, and whoever began it may go on.
             Some(_) if kind.is_of_limits() => return Ok(Answer::denied("a subagent ends there")),
-            Some(subagent) => format!("{}: {text}", subagent.label),
-            None => text,
+            of_call => match label.as_ref().or(of_call.as_ref().map(|subagent| &subagent.label)) {
+                Some(label) => format!("{label}: {text}"),
+                None => text,
+            },
         };
         let within = within.min(DEADLINE);
         let (newest, asks) = (self.store.newest()?, self.name_for(&call.who));

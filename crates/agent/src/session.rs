@@ -37,9 +37,7 @@ pub use entry::{Name, OpenedSession, SessionChoice};
 pub use log::{EventLog, EventStream, Numbered};
 pub use operation::{FollowUp, Say, SessionOperation, TreeChoice, TurnInput, WaitingFile};
 pub use settings::{ChosenModel, SessionSampling, SessionSettings};
-pub use subagents::{
-    SUBAGENT_RESULT, SubagentEnd, SubagentRecord, SubagentState, SubagentStatus, SubagentTerms,
-};
+pub use subagents::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus, SubagentTerms};
 pub(crate) use turn::{CallChanges, result, tool_author, turn_of, writes_texts};
 pub use turn::{TurnConfig, TurnIdentity, answered_calls, calls_not_run, tools_not_run};
 

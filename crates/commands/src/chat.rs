@@ -46,7 +46,7 @@ pub(crate) use next_request::{prepare, unsaid};
 pub use say::TurnStep;
 pub(crate) use sessions::{session_trees, sessions};
 pub use steering::{Steering, SteeringOutcome};
-pub use subagents::joined_line;
+pub use subagents::{JoinedFrom, joined_line};
 
 /// `tools list`: those of a session that is named, or of the one that `chat` continues, whether or not that has begun.
 pub(crate) async fn list_tools(

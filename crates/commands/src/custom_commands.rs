@@ -112,6 +112,14 @@ impl CustomCommands {
         }
     }
 
+    /// That a command of the home is said in the place of one of the workspace, which is not taken.
+    pub(crate) fn stands_in(&self, command: &CustomCommand) -> Option<String> {
+        let of_workspace = Path::new(FOLDER).join(format!("{}{ENDING}", command.name));
+        let place = self.refused.iter().find(|place| place.path == of_workspace)?;
+        let path = of_workspace.to_string_lossy();
+        Some(format!("{path} is left out: {}; /{} of your home is said", place.why, command.name))
+    }
+
     fn named(&self, name: &str) -> Option<&CustomCommand> {
         self.commands.iter().find(|command| command.name == name)
     }

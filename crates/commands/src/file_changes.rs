@@ -435,10 +435,8 @@ async fn confirm(
     }
     let files = differences(app, asker, paths.iter().map(|(path, _)| path)).await?;
     let lines = shown_lines(files.iter().flat_map(|file| file.diff.lines()));
-    if app.frontend.confirm_shown(&lines, question) {
-        return Ok(());
-    }
-    Err(CommandError::refused("not_confirmed", "nothing was given back", "say yes to give it back"))
+    let confirmed = app.frontend.confirm_shown(&lines, question);
+    confirmed.require("not_confirmed", "nothing was given back", "say yes to give it back")
 }
 
 /// Lines of differences as they stand before a question: the first of them, and how many follow.

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use workspace::{FileError, StoreGuard};
 
 use crate::approvals::is_named;
+use crate::error::CommandError;
 
 /// Tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,10 +94,12 @@ pub trait Frontend: Send + Sync {
     }
     /// A question has an answer, from whomever: nobody need be asked any more.
     fn answered(&self, _question: QuestionId, _given: &GivenAnswer<'_>) {}
-    /// Whether the person says yes. Nobody there means no.
-    fn confirm(&self, question: &str) -> bool;
+    /// What the person says to a question of yes or no.
+    fn confirm(&self, _question: &str) -> Confirmation {
+        Confirmation::Nobody
+    }
     /// As [`Self::confirm`], with lines that the question is about: they are shown where no notices are wanted, too.
-    fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
+    fn confirm_shown(&self, lines: &[String], question: &str) -> Confirmation {
         lines.iter().for_each(|line| self.note(line));
         self.confirm(question)
     }
@@ -137,6 +140,36 @@ pub trait Frontend: Send + Sync {
     /// Whether something was handed over at standard input and is not read.
     fn leaves_input(&self) -> bool {
         false
+    }
+}
+
+/// What a person says to a question of yes or no before something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    Yes,
+    No,
+    /// Nobody was there to be asked.
+    Nobody,
+}
+
+impl Confirmation {
+    pub const fn is_yes(self) -> bool {
+        matches!(self, Self::Yes)
+    }
+
+    /// # Errors
+    /// There was no yes: `message` says what was not done, `hint` how it is done where nobody was asked.
+    pub(crate) fn require(
+        self,
+        code: &'static str,
+        message: impl fmt::Display,
+        hint: impl Into<String>,
+    ) -> Result<(), CommandError> {
+        match self {
+            Self::Yes => Ok(()),
+            Self::No => Err(CommandError::refused(code, format!("you said no: {message}"), "")),
+            Self::Nobody => Err(CommandError::refused(code, message.to_string(), hint)),
+        }
     }
 }
 

@@ -253,10 +253,8 @@ pub(crate) fn confirm_requests(
 ) -> Result<(), CommandError> {
     let cost = cost.map_or_else(|| "at an unknown price".to_owned(), |cost| format!("at most {cost}"));
     let what = format!("{requests} requests of {tokens} tokens each, {cost}, to {model}");
-    if app.frontend.confirm(&format!("{what}. Send them?")) {
-        return Ok(());
-    }
-    Err(CommandError::refused("not_confirmed", format!("nothing was sent: {what}"), hint))
+    let confirmed = app.frontend.confirm(&format!("{what}. Send them?"));
+    confirmed.require("not_confirmed", format!("nothing was sent: {what}"), hint)
 }
 
 /// What models see of a document, each said once.

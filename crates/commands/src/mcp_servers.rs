@@ -95,6 +95,7 @@ pub(crate) fn list(app: &App) -> ServersShown {
             sandbox: server.url.is_none() && server.sandbox == crate::configured_server::ServerSandbox::On,
             url: server.url.clone(),
             rules: None,
+            removed_secrets: None,
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
@@ -218,12 +219,11 @@ async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, Comma
         let lines: Vec<String> =
             changes.iter().flat_map(|change| shown(app, change, &accepted, &offer.tools)).collect();
         let question = format!("Let models call these tools of {name}, as they are told here?");
-        if !yes && !app.frontend.confirm_shown(&lines, &question) {
-            return Err(CommandError::refused(
-                "not_accepted",
-                format!("nothing was accepted of {name}"),
-                format!("`drawloom mcp accept {name}` asks again at a terminal; with --yes nobody is asked"),
-            ));
+        if !yes {
+            let confirmed = app.frontend.confirm_shown(&lines, &question);
+            let hint =
+                format!("`drawloom mcp accept {name}` asks again at a terminal; with --yes nobody is asked");
+            confirmed.require("not_accepted", format!("nothing was accepted of {name}"), hint)?;
         }
     }
     if accepted.usable().next().is_none() && accepted.changed().next().is_none() {

@@ -11,8 +11,17 @@ use serde_json::{Map, Value};
 pub struct Elicitation {
     pub message: String,
     pub mode: ElicitationMode,
-    /// Whether other calls of the server run: it does not say for which one it asks.
-    pub is_beside_others: bool,
+    /// Calls of the server that run, the oldest first: it does not say for which one it asks.
+    pub callers: Vec<ElicitationCaller>,
+}
+
+/// Call that a server may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElicitationCaller {
+    /// Label of the subagent that calls; none of the conversation itself.
+    pub label: Option<String>,
+    /// The tool, with its server.
+    pub tool: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +44,8 @@ pub enum ElicitationReply {
 
 /// The person of the conversation that a tool is called in.
 pub trait Elicit: Send + Sync + fmt::Debug {
+    fn caller(&self) -> ElicitationCaller;
+
     /// Asks, and waits until somebody answered, or the call has come to its end: then nothing stands any more.
     fn elicit(
         &self,

@@ -6,7 +6,7 @@ use commands::args::mcp::{McpAcceptArgs, McpAddArgs, McpCommand};
 use commands::results::mcp::{ServerShown, ServerStatus, ServersShown};
 use commands::settings::{ConfiguredServer, ServerSandbox};
 use mcp::{SavedLogin, SavedTools};
-use store::home::HomeDir;
+use store::home::{HomeDir, KEYS};
 
 use crate::config::rules::of_server::forget_server;
 use crate::config::{add_section, is_name, unset_section};
@@ -97,7 +97,7 @@ fn shlex_word(program: &str, arguments: &[String]) -> String {
     if arguments.is_empty() { commands::shell::quoted(program) } else { program.to_owned() }
 }
 
-/// Takes a server out of the configuration, with what was accepted of it and the rules that allow its tools: another program of
+/// Takes a server out of the configuration, with its secrets, what was accepted of it and the rules that allow its tools: another program of
 /// that name would be called by them.
 ///
 /// # Errors
@@ -105,21 +105,22 @@ fn shlex_word(program: &str, arguments: &[String]) -> String {
 pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutcome, CommandError> {
     // First: while it is there, its calls are asked about.
     let rules = forget_server(&paths.home, name)?;
-    let (was_there, _) = unset_section(&paths.home, &format!("mcp.{name}"))?;
+    let unset = unset_section(&paths.home, &format!("mcp.{name}"))?;
     let saved = SavedTools::of(paths.home.join(HomeDir::AcceptedTools.name()), name);
     let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
     let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
     login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    if !was_there && !was_accepted && rules.removed.is_empty() {
+    if !unset.was_there && !was_accepted && rules.removed.is_empty() {
         return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
     }
     let gone = rules.removed.iter().map(|rule| format!("the rule `{rule}` was removed with it"));
+    let secrets_gone = unset.secrets.iter().map(|key| format!("{key} was removed from {KEYS} with it"));
     let kept =
         rules.kept.iter().map(|rule| format!("the rule `{rule}` stays: `drawloom policy list` shows it"));
     let removed = ServerShown {
         name: name.to_owned(),
         status: ServerStatus::Removed,
-        notes: gone.chain(kept).collect(),
+        notes: gone.chain(secrets_gone).chain(kept).collect(),
         tool_count: 0,
         tools: Vec::new(),
         changed: Vec::new(),
@@ -127,6 +128,7 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
         sandbox: true,
         url: None,
         rules: Some(rules),
+        removed_secrets: Some(unset.secrets),
     };
     Ok(CommandOutcome::Servers(ServersShown { servers: vec![removed], not_started: None }))
 }

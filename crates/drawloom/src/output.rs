@@ -158,19 +158,17 @@ impl Output {
     }
 }
 
-/// One line to standard error, broken between words where that is a terminal. A standard error that is gone is no
+/// One line of ours to standard error, broken between words where that is a terminal. A standard error that is gone is no
 /// reason to stop.
 pub(crate) fn to_stderr(line: &str) {
-    // What a tool or a server said stands behind an indent.
-    let broken = if line.starts_with(' ') { render::foreign_in_columns } else { render::in_columns };
-    write_lines(broken(line, stderr_columns()));
+    write_lines(render::in_columns(line, stderr_columns()));
 }
 
 /// A text to standard error. Its first line is of the program; what follows is seldom so, and stands behind an indent.
 pub(crate) fn lines_to_stderr(text: &str) {
     let mut lines = text.trim_end().split('\n').map(|line| one_line(line.trim_end_matches('\r')));
     to_stderr(&lines.next().unwrap_or_default());
-    lines.for_each(|line| to_stderr(&format!("  {line}")));
+    lines.for_each(|line| foreign_to_stderr(&format!("  {line}"), false));
 }
 
 /// A line that is not ours to standard error, as `render::foreign_in_columns` breaks it; one of a difference in its colour where

@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use commands::chat::{Conversation, TurnStep, joined_line};
+use commands::chat::{Conversation, JoinedFrom, TurnStep, joined_line};
 use commands::results::chat::Chatted;
 use commands::slash::{Input, SlashCommand, SlashOutcome, as_text, parse};
 use commands::{App, Asker, Command, CommandError, CommandOutcome};
@@ -240,11 +240,11 @@ impl Repl<'_> {
         }
         while let Some(step) = meanwhile.during(conversation.next(app, &owner)).await {
             match step {
-                TurnStep::Joined { text, remote } => {
-                    if !remote {
+                TurnStep::Joined { text, from } => {
+                    if from == JoinedFrom::Here {
                         meanwhile.said(&text);
                     }
-                    self.person.notice(&joined_line(&name_of(conversation), &text, remote));
+                    self.person.notice(&joined_line(&name_of(conversation), &text, from));
                 }
                 TurnStep::AskedAgain { number, of } => {
                     meanwhile.follow(conversation).await;

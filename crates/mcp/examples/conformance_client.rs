@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use context::elicitation::{Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply};
 use drawloom_mcp::{LoginRequest, SavedLogin, SavedTools, Server, ServerAddress, ServerPlace, login};
 use egress::header::HeaderMap;
 use egress::{Gate, HostPort, Url};
@@ -102,6 +102,10 @@ fn arguments(tool: &str) -> Map<String, Value> {
 struct AcceptsDefaults;
 
 impl Elicit for AcceptsDefaults {
+    fn caller(&self) -> ElicitationCaller {
+        ElicitationCaller { label: None, tool: "conformance".to_owned() }
+    }
+
     fn elicit(
         &self,
         asked: Elicitation,

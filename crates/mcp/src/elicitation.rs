@@ -54,19 +54,19 @@ impl RunningCalls {
         CallGuard { all: self.clone(), call, end: handle }
     }
 
-    /// Asks the person of the call that was begun last: a server does not say for which one it asks.
+    /// Asks the person of the call that was begun last, and says which others run: a server does not say for which one it asks.
     ///
     /// # Errors
     /// What is asked cannot be.
     pub(crate) async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
         let (message, mode) = elicitation(params)?;
         let is_form = matches!(mode, ElicitationMode::Form(_));
-        let (call, is_beside_others) = {
+        let (call, callers) = {
             let calls = self.lock();
             let call = calls.iter().rev().find(|call| call.person.is_some()).cloned();
-            (call, calls.len() > 1)
+            (call, calls.iter().filter_map(|call| Some(call.person.as_ref()?.caller())).collect())
         };
-        let asked = Elicitation { message, mode, is_beside_others };
+        let asked = Elicitation { message, mode, callers };
         let reply = match call {
             Some(call) => call.ask(asked).await,
             None => ElicitationReply::Cancelled,
@@ -170,6 +170,7 @@ impl Drop for CallGuard {
 mod tests {
     use std::pin::Pin;
 
+    use context::elicitation::ElicitationCaller;
     use serde_json::{Map, json};
 
     use super::*;
@@ -184,7 +185,15 @@ mod tests {
     #[derive(Debug)]
     struct Answering(ElicitationReply);
 
+    fn caller() -> ElicitationCaller {
+        ElicitationCaller { label: None, tool: "notes:ask".to_owned() }
+    }
+
     impl Elicit for Answering {
+        fn caller(&self) -> ElicitationCaller {
+            caller()
+        }
+
         fn elicit(
             &self,
             _: Elicitation,
@@ -203,6 +212,10 @@ mod tests {
     struct Silent(Arc<Notify>);
 
     impl Elicit for Silent {
+        fn caller(&self) -> ElicitationCaller {
+            caller()
+        }
+
         fn elicit(
             &self,
             _: Elicitation,

@@ -14,7 +14,8 @@ use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ConstString as _, ErrorCode, ErrorData,
-    InitializeResultMethod, JsonRpcMessage, JsonRpcRequest, RequestId, ServerJsonRpcMessage,
+    GetMeta as _, InitializeResultMethod, JsonRpcMessage, JsonRpcRequest, PingRequestMethod, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server};
 use rmcp::transport::Transport;
@@ -26,6 +27,8 @@ use crate::tool_server::ToolServer;
 
 /// Bytes of a message of a client.
 const LONGEST_REQUEST: usize = 1 << 20;
+/// Requests that are answered before `initialize`.
+const BEFORE_INITIALIZE: [&str; 2] = [InitializeResultMethod::VALUE, PingRequestMethod::VALUE];
 /// Messages of a client that are not answered yet.
 const UNANSWERED: usize = 32;
 
@@ -136,6 +139,13 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
             () if self.number(&request.id).is_some() => "a request of this id waits for its answer",
             () if self.is_initialized && request.request.method() == InitializeResultMethod::VALUE => {
                 "this client has said initialize already"
+            }
+            // Which version it speaks is said by it, or by each request.
+            () if !self.is_initialized
+                && !BEFORE_INITIALIZE.contains(&request.request.method())
+                && request.request.get_meta().protocol_version().is_none() =>
+            {
+                "send initialize first"
             }
             () => return None,
         };

@@ -30,6 +30,9 @@ const METHODS: [&str; 4] = [
     CallToolRequestMethod::VALUE,
 ];
 
+/// Characters of a method that there is not.
+const SHOWN: usize = 64;
+
 /// What is called. Its tools only read.
 pub trait ServedTools: Send + Sync {
     /// The tools there are; the list never changes.
@@ -133,7 +136,9 @@ impl ServerHandler for ToolServer {
         Err(if METHODS.contains(&method.as_str()) {
             ErrorData::invalid_params(format!("the parameters do not fit {method}"), None)
         } else {
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)
+            let shown: String = method.chars().take(SHOWN).collect();
+            let why = format!("there is no method {shown:?}: there are {}", METHODS.join(", "));
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
         })
     }
 }

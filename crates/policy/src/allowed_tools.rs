@@ -124,12 +124,8 @@ fn patterns(entry: &str) -> Vec<Pattern> {
         None => (entry, "*"),
     };
     let Some((_, tools)) = TOOLS.iter().find(|(other, _)| *other == name) else {
-        let of_server = entry.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        let own = match of_server {
-            Some((server, tool)) => parse(&format!("{server}:{tool}")),
-            None => parse(entry),
-        };
-        return own.into_iter().collect();
+        let of_server = tool_of_server(entry);
+        return parse(of_server.as_deref().unwrap_or(entry)).into_iter().collect();
     };
     let written = |limit: &str| -> Vec<Pattern> {
         tools.iter().filter_map(|tool| parse(&format!("{tool}{limit}")).ok()).collect()
@@ -160,4 +156,10 @@ fn command(line: &str) -> Option<Pattern> {
         None => (line, ""),
     };
     (!words.contains(SPECIAL)).then(|| parse(&format!("exec {words}{more}")).ok()).flatten()
+}
+
+/// `SERVER:TOOL` of a tool that other clients name `mcp__SERVER__TOOL`.
+pub fn tool_of_server(name: &str) -> Option<String> {
+    let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+    Some(format!("{server}:{tool}"))
 }

@@ -42,7 +42,7 @@ mod shell;
 mod steering_variables;
 mod table;
 
-pub use allowed_tools::AllowedTools;
+pub use allowed_tools::{AllowedTools, tool_of_server};
 pub use call::{
     Attendance, CallFacts, CallMark, CommandFacts, CommandStart, Effect, NetworkWish, PathAccess, PathPlace,
     PathUse, SandboxLevel, ServerFacts, SessionFacts, SessionType,

@@ -34,8 +34,16 @@ impl PolicyRule {
         self.sessions.is_empty() || self.sessions.iter().any(|other| kind.falls_under(*other))
     }
 
-    /// Pattern by which it allows nothing, as the program runs whatever its arguments say: why.
+    /// Pattern by which it is about nothing: why. It limits calls that say neither path nor host, or allows a program that runs
+    /// whatever its arguments say.
     pub fn futile(&self) -> Option<String> {
+        let is_of_server =
+            |pattern: &&Pattern| matches!(pattern, Pattern::Tool { server: Some(_), limit: Some(_), .. });
+        if let Some(pattern) = self.tool.iter().find(is_of_server) {
+            return Some(format!(
+                "`{pattern}` is about nothing, as no call of a server's tool says a path or a host; write the tool alone"
+            ));
+        }
         let is_futile =
             |pattern: &&Pattern| matches!(pattern, Pattern::Exec { words, more: true } if is_futile(words));
         let pattern = self.tool.iter().find(is_futile).filter(|_| self.decision == Decision::Allow)?;

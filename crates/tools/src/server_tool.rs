@@ -166,12 +166,14 @@ fn output(
     }
     // Secrets go before anything is cut.
     let text = mask(&text);
+    let lines = text.lines().count();
     let mut text = head_tail(&text, SHOWN, "result").text.into_owned();
     let mut brief: Vec<String> = notices.iter().map(|notice| mask(notice)).collect();
-    if status == ToolStatus::Error {
-        // The end of what it wrote to standard error stands behind the first line.
-        brief.extend(text.lines().skip(1).take(ERROR_LINES).map(str::to_owned));
-    }
+    // The end of what it wrote to standard error stands behind the first line of an error.
+    let further = if status == ToolStatus::Error { ERROR_LINES } else { 0 };
+    brief.extend(text.lines().skip(1).take(further).map(str::to_owned));
+    let more = lines.saturating_sub(1 + further);
+    brief.extend((more > 0).then(|| format!("[{more} more lines]")));
     brief.extend(changed.brief().map(|line| mask(&line)));
     if let Some(changed) = changed.told_changes() {
         text += &format!("\n{}", mask(&changed));

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use loom::{Author, PositionId, Trust, ViewName};
+use loom::{Author, NodeId, PositionId, Trust, ViewName};
 use model::CancelHandle;
 use store::{Fence, Principal, SessionId};
 use tools::TurnSkills;
@@ -61,6 +61,13 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Event that it is a node.
+    pub(super) fn accepted(&self) -> impl FnOnce(NodeId) -> SessionEvent + use<> {
+        let (say, text) = (self.key.clone(), self.input.said());
+        let (remote, subagent) = (self.remote.is_some(), self.result_of.is_some());
+        move |node| SessionEvent::Accepted { say, node, text, remote, subagent }
+    }
+
     fn said(say: Say) -> Self {
         let Say { key, input, tree, view, config, reply_to, author, trust, answer_within, hands_back } = say;
         let (config, remote, when) = (Some(config), None, When::InOrder);

@@ -26,7 +26,6 @@ use crate::session::turn::UsedByTurn;
 
 pub(super) use desk::SubagentDesk;
 pub use record::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus};
-pub use work::RESULT as SUBAGENT_RESULT;
 
 /// What holds for the requests and questions of a subagent.
 #[derive(Debug)]

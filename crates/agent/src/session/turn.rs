@@ -286,7 +286,7 @@ impl Turn<'_> {
         let mut written: Option<Written> = None;
         for mut pending in batch {
             let (key, view) = (pending.key.clone(), pending.view.clone());
-            let (text, is_remote) = (pending.input.said(), pending.remote.is_some());
+            let accepted = pending.accepted();
             let (author, trust) = (pending.author.clone(), pending.trust);
             let (sent, gone) = self.leave_out_gone(&mut pending.input).await;
             let from = match &pending.input {
@@ -302,7 +302,7 @@ impl Turn<'_> {
                     }
                     // Before anybody else may take them along.
                     let kept = self.remove_sent(&sent).await;
-                    self.log.push(SessionEvent::Accepted { say: key.clone(), node, text, remote: is_remote });
+                    self.log.push(accepted(node));
                     self.tell_of_files(&gone, kept);
                     let before = written.take().map(|before| (before.says, before.trust));
                     let (mut says, lowest) = before.unwrap_or((Vec::new(), trust));

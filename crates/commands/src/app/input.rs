@@ -216,10 +216,10 @@ impl App {
         }
         let question =
             format!("The text holds what looks like a secret ({names}). Send a mark in its place?");
-        if self.frontend.confirm(&question) {
+        if self.frontend.confirm(&question).is_yes() {
             return Ok(guessed.text.into_owned());
         }
-        if self.frontend.confirm("Send it as it was typed?") {
+        if self.frontend.confirm("Send it as it was typed?").is_yes() {
             return Ok(text);
         }
         let hint = "leave the secret out, or answer yes to one of the questions";

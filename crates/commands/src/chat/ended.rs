@@ -225,13 +225,16 @@ fn is_cut(code: &str) -> bool {
     matches!(code, "cancelled" | "stream_cut")
 }
 
-/// Calls that were refused, with what the model was told.
+/// Why a call is named that was run.
+const UNANSWERED: &str = "its server asked something, and nobody answered";
+
+/// Calls that were refused, with what the model was told, and those whose server asked something that nobody answered.
 async fn denied_calls(
     app: &App,
     asker: &Asker,
     (tree, calls): (TreeId, &[CallShown]),
 ) -> Result<Vec<DeniedCall>, CommandError> {
-    let denied = calls.iter().filter(|call| call.status == Some(ToolStatus::Denied));
+    let denied = calls.iter().filter(|call| call.status == Some(ToolStatus::Denied) || call.unanswered);
     let denied: Vec<(&CallShown, NodeId)> = denied.filter_map(|call| Some((call, call.node?))).collect();
     let results: Vec<NodeId> = denied.iter().map(|(_, node)| *node).collect();
     let results = app.read(asker, tree, move |rows| rows.nodes(&results)).await?;
@@ -241,7 +244,7 @@ async fn denied_calls(
             id: call.id,
             tool: call.tool.clone(),
             node,
-            why: row.node.said().into_owned(),
+            why: if call.unanswered { UNANSWERED.to_owned() } else { row.node.said().into_owned() },
         })
         .collect())
 }

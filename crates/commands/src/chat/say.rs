@@ -15,7 +15,7 @@ use model::ModelPlace;
 use store::CallId;
 
 use super::session_settings::SeenSession;
-use super::subagents::joined_line;
+use super::subagents::{JoinedFrom, joined_line};
 use super::{Conversation, position, tools};
 use crate::app::App;
 use crate::custom_commands::{CustomCommands, Expansion};
@@ -61,7 +61,7 @@ struct EgressNotice {
 #[derive(Debug)]
 pub enum TurnStep {
     /// Something else was said in it, here or by another process.
-    Joined { text: String, remote: bool },
+    Joined { text: String, from: JoinedFrom },
     /// What was said here, or joined it, is answered, or what was said here will not be.
     Done(Box<Result<Chatted, CommandError>>),
     /// Something else that was to be said in it will not be.
@@ -100,6 +100,7 @@ impl Conversation {
                 let custom = CustomCommands::read(app).await;
                 let command = custom.require(&name)?;
                 App::require(asker, "chat", Right::Act)?;
+                custom.stands_in(command).iter().for_each(|told| app.frontend.note(told));
                 let expansion = command.expand(&app.typed(&arguments)?)?;
                 self.say_expansion(app, asker, expansion).await
             }
@@ -369,17 +370,17 @@ impl Conversation {
                 }
                 SessionEvent::Call { answer, number, tool, effects, .. } => {
                     let id = CallId { answer, number };
-                    turn.calls.push(CallShown { id, tool, effects, status: None, node: None });
+                    turn.calls.push(CallShown::new(id, tool, effects));
                 }
-                SessionEvent::Result { answer, number, status, node, .. } => {
+                SessionEvent::Result { answer, number, status, node, unanswered, .. } => {
                     let id = CallId { answer, number };
                     if let Some(call) = turn.calls.iter_mut().rfind(|call| call.id == id) {
-                        (call.status, call.node) = (Some(status), Some(node));
+                        (call.status, call.node, call.unanswered) = (Some(status), Some(node), unanswered);
                     }
                 }
-                SessionEvent::Accepted { say, node, text, remote } => {
+                SessionEvent::Accepted { say, node, text, remote, subagent } => {
                     if say != turn.key {
-                        return Some(TurnStep::Joined { text, remote });
+                        return Some(TurnStep::Joined { text, from: JoinedFrom::of(remote, subagent) });
                     }
                     self.accepted(app, asker, node).await;
                 }
@@ -455,8 +456,8 @@ impl Conversation {
         while let Some(step) = self.next(app, asker).await {
             let done = match step {
                 TurnStep::Done(done) => done,
-                TurnStep::Joined { text, remote } => {
-                    app.frontend.note(&joined_line(&self.name(), &text, remote));
+                TurnStep::Joined { text, from } => {
+                    app.frontend.note(&joined_line(&self.name(), &text, from));
                     continue;
                 }
                 TurnStep::Rejected(error) => {

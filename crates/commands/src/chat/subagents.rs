@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::session::{SUBAGENT_RESULT, SubagentEnd, SubagentStatus};
+use agent::session::{SubagentEnd, SubagentStatus};
 use loom::path::{self, ViewOverrides};
 use loom::{Block, NodeId, RowError, ToolStatus, TreeReader, ViewName, render};
 use store::CallId;
@@ -78,12 +78,32 @@ impl Conversation {
     }
 }
 
-/// What was said while a turn went on, as it is shown: behind the prompt, but for what a subagent came to, which nobody typed.
-pub fn joined_line(session: &str, text: &str, is_remote: bool) -> String {
-    match is_remote {
-        true => format!("{session}> (another process) {text}"),
-        false if text.starts_with(SUBAGENT_RESULT) => text.to_owned(),
-        false => format!("{session}> {text}"),
+/// Whose text joined a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinedFrom {
+    /// Of a person, in this process.
+    Here,
+    AnotherProcess,
+    /// What a subagent came to, which nobody typed.
+    Subagent,
+}
+
+impl JoinedFrom {
+    pub(super) const fn of(is_remote: bool, is_of_subagent: bool) -> Self {
+        match (is_remote, is_of_subagent) {
+            (_, true) => Self::Subagent,
+            (true, false) => Self::AnotherProcess,
+            (false, false) => Self::Here,
+        }
+    }
+}
+
+/// What was said while a turn went on, as it is shown: behind the prompt, but for what a subagent came to.
+pub fn joined_line(session: &str, text: &str, from: JoinedFrom) -> String {
+    match from {
+        JoinedFrom::Here => format!("{session}> {text}"),
+        JoinedFrom::AnotherProcess => format!("{session}> (another process) {text}"),
+        JoinedFrom::Subagent => text.to_owned(),
     }
 }
 

@@ -165,17 +165,12 @@ fn admit(app: &App, manifest: &Manifest, to: &ModelInfo) -> Result<(), CommandEr
         ModelPlace::Remote => format!("went to {}/{}", from.provider, from.name),
     };
     let what = format!("that request {went}, and {} is at {host} ({})", to.full_name(), to.provider);
-    if app.frontend.confirm(&format!("{what}. Send it there?")) {
-        return Ok(());
-    }
-    Err(CommandError::refused(
-        "elsewhere",
-        format!("nothing was sent: {what}"),
-        format!(
-            "name it in model.replay (`drawloom config set model.replay '[\"{}\"]'`), or say yes at a terminal",
-            to.full_name()
-        ),
-    ))
+    let hint = format!(
+        "name it in model.replay (`drawloom config set model.replay '[\"{}\"]'`), or say yes at a terminal",
+        to.full_name()
+    );
+    let confirmed = app.frontend.confirm(&format!("{what}. Send it there?"));
+    confirmed.require("elsewhere", format!("nothing was sent: {what}"), hint)
 }
 
 /// Shows what many tokens would go elsewhere, and asks (spec: agent §1 *Budgets*).
@@ -188,11 +183,9 @@ fn confirm(app: &App, args: &Replay, info: &ModelInfo, tokens: u64) -> Result<()
         |prices| format!("about {} without its answer", prices.estimate(tokens, 0)),
     );
     let what = format!("a request of about {tokens} tokens, {price}, to {}", info.full_name());
-    if app.frontend.confirm(&format!("{what}. Send it?")) {
-        return Ok(());
-    }
+    let confirmed = app.frontend.confirm(&format!("{what}. Send it?"));
     let message = format!("nothing was sent: {what}");
-    Err(CommandError::refused("not_confirmed", message, "`--yes` sends it without asking"))
+    confirmed.require("not_confirmed", message, "`--yes` sends it without asking")
 }
 
 /// Replays a request to `model`, with the same sources in the form of that model.

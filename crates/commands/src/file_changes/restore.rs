@@ -215,9 +215,10 @@ fn confirm(app: &App, name: &str, paths: &[Restored], yes: bool) -> Result<(), C
     let lines = shown_lines(paths.iter().flat_map(|path| path.diff.lines()));
     let name = explicit(name);
     let others = if paths.iter().all(|path| path.is_ours) { "" } else { ", which somebody changed since" };
-    if yes || app.frontend.confirm_shown(&lines, &format!("Restore {name}{others}?")) {
+    if yes {
         return Ok(());
     }
+    let confirmed = app.frontend.confirm_shown(&lines, &format!("Restore {name}{others}?"));
     let message = format!("{name} was not restored");
-    Err(CommandError::refused("not_confirmed", message, "answer yes at a terminal, or give --yes"))
+    confirmed.require("not_confirmed", message, "answer yes at a terminal, or give --yes")
 }

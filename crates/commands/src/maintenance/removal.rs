@@ -95,7 +95,7 @@ pub(crate) async fn forget(
     }
     for place in &preview.removed {
         app.frontend.note(&format!("forget: {}: {}", place.place, place.count));
-        place.listed.iter().for_each(|line| app.frontend.note(&format!("  {line}")));
+        place.listed.iter().for_each(|line| app.frontend.quote(&format!("  {line}")));
     }
     let what_goes = match nodes {
         1 if is_whole => "the whole text of 1 node".to_owned(),
@@ -232,13 +232,9 @@ fn first_words(text: &str) -> String {
 fn confirm(app: &App, yes: u8, what: &str, object: &str) -> Result<(), CommandError> {
     let questions = [format!("{what} {object} for good?"), format!("really {what}? This cannot be undone")];
     for question in questions.iter().skip(usize::from(yes)) {
-        if !app.frontend.confirm(question) {
-            return Err(CommandError::refused(
-                "not_confirmed",
-                format!("{what} was not confirmed; nothing was removed"),
-                "answer yes twice at a terminal, or give --yes --yes",
-            ));
-        }
+        let message = format!("{what} was not confirmed; nothing was removed");
+        let hint = "answer yes twice at a terminal, or give --yes --yes";
+        app.frontend.confirm(question).require("not_confirmed", message, hint)?;
     }
     Ok(())
 }

@@ -24,6 +24,16 @@ pub struct CallShown {
     pub status: Option<ToolStatus>,
     /// The node of its result.
     pub node: Option<NodeId>,
+    /// Whether its server asked a person something that nobody answered.
+    #[serde(skip)]
+    pub unanswered: bool,
+}
+
+impl CallShown {
+    /// A call without a result.
+    pub(crate) const fn new(id: CallId, tool: String, effects: Vec<Effect>) -> Self {
+        Self { id, tool, effects, status: None, node: None, unanswered: false }
+    }
 }
 
 fn call_name<S: Serializer>(id: &CallId, serializer: S) -> Result<S::Ok, S::Error> {
@@ -41,7 +51,7 @@ pub struct ChangedFile {
     pub removed: Option<usize>,
 }
 
-/// A call of a tool that policy or a person refused.
+/// A call of a tool that policy or a person refused, or whose server asked something that nobody answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeniedCall {
     #[serde(rename = "call", serialize_with = "call_name")]

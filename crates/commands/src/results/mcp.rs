@@ -34,6 +34,9 @@ pub struct ServerShown {
     /// Rules about its tools, where it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<ServerRules>,
+    /// Secrets that went with it, where it was removed, by their keys below its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed_secrets: Option<Vec<String>>,
 }
 
 /// `mcp get`.

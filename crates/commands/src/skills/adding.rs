@@ -125,12 +125,10 @@ pub(super) async fn add(
         true => format!("Put this skill {name} in the place of Drawloom's own?"),
         false => format!("Add the skill {name} to yours, as it is here?"),
     };
-    if !yes && !app.frontend.confirm_shown(&lines, &question) {
-        return Err(CommandError::refused(
-            "not_accepted",
-            format!("{name} was not added"),
-            "say y where it asks at a terminal, or give --yes",
-        ));
+    if !yes {
+        let confirmed = app.frontend.confirm_shown(&lines, &question);
+        let hint = "say y where it asks at a terminal, or give --yes";
+        confirmed.require("not_accepted", format!("{name} was not added"), hint)?;
     }
     install(app, &name, (&files, replaces))?;
     // The owner was shown it, wherever it came from.

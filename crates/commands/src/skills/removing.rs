@@ -45,12 +45,10 @@ pub(super) async fn remove(
     let mut lines = file_lines(&before.files);
     lines.extend(before.others.iter().map(other));
     let question = format!("Remove the skill {name}, with all that stands in {}?", path_shown(app, folder));
-    if !yes && !app.frontend.confirm_shown(&lines, &question) {
-        return Err(CommandError::refused(
-            "not_accepted",
-            format!("{name} was not removed"),
-            "say y where it asks at a terminal, or give --yes",
-        ));
+    if !yes {
+        let confirmed = app.frontend.confirm_shown(&lines, &question);
+        let hint = "say y where it asks at a terminal, or give --yes";
+        confirmed.require("not_accepted", format!("{name} was not removed"), hint)?;
     }
     take_away(app, &name, folder, &before)?;
     if app.settings.skills.variables.contains_key(&skill.file.name) {

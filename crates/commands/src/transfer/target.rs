@@ -44,7 +44,7 @@ impl Target {
     /// Opens what was asked for. Nothing is replaced unless the person says so.
     pub(super) fn open(app: &App, output: Option<&Path>) -> Result<Self, CommandError> {
         let Some(path) = output.filter(|path| *path != Path::new("-")) else { return Ok(Self(None)) };
-        let ask = |shown: &str| app.frontend.confirm(&format!("{shown} exists. Replace it?"));
+        let ask = |shown: &str| app.frontend.confirm(&format!("{shown} exists. Replace it?")).is_yes();
         TemporaryFile::open(app, path, ask).map(|part| Self(Some(part)))
     }
 

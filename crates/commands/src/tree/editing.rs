@@ -209,7 +209,7 @@ async fn apply_kept(
 /// Whether a text of `what` was to become this one: one that says nothing any more is asked about.
 pub(super) fn is_meant(app: &App, old: &str, new: &str, what: &str) -> bool {
     let is_emptied = new.trim().is_empty() && !old.trim().is_empty();
-    !is_emptied || app.frontend.confirm(&format!("The edited text is empty: take {what} out?"))
+    !is_emptied || app.frontend.confirm(&format!("The edited text is empty: take {what} out?")).is_yes()
 }
 
 /// That a text was not to become empty.

@@ -95,11 +95,13 @@ fn meant(
 /// Shows the texts and asks whether the owner answers for them, unless a yes was given.
 fn confirm(app: &App, nodes: &[NodeRow], yes: bool) -> Result<(), CommandError> {
     let lines: Vec<String> = nodes.iter().flat_map(with_text).collect();
-    if yes || app.frontend.confirm_shown(&lines, "Answer for what it says, as if it were a file of yours?") {
+    if yes {
         return Ok(());
     }
+    let question = "Answer for what it says, as if it were a file of yours?";
     let message = "nobody answered for it, and it stays from outside";
-    Err(CommandError::refused("not_confirmed", message, "answer yes at a terminal, or give --yes"))
+    let confirmed = app.frontend.confirm_shown(&lines, question);
+    confirmed.require("not_confirmed", message, "answer yes at a terminal, or give --yes")
 }
 
 /// A node with all that it says: its text, and its calls with their arguments.

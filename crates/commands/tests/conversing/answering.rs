@@ -137,10 +137,6 @@ impl Frontend for Denying {
         Some(TypedAnswer::no(None))
     }
 
-    fn confirm(&self, _: &str) -> bool {
-        false
-    }
-
     fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
         Ok(Box::new(std::io::empty()))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::Models;
-use drawloom_commands::frontend::{EditorError, Frontend};
+use drawloom_commands::frontend::{Confirmation, EditorError, Frontend};
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::{Cancel, Clock, Model};
@@ -174,8 +174,12 @@ impl Frontend for Recorder {
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
 
-    fn confirm(&self, _: &str) -> bool {
-        self.answer.lock().unwrap().as_mut().is_some_and(|answer| answer())
+    fn confirm(&self, _: &str) -> Confirmation {
+        match self.answer.lock().unwrap().as_mut().map(|answer| answer()) {
+            Some(true) => Confirmation::Yes,
+            Some(false) => Confirmation::No,
+            None => Confirmation::Nobody,
+        }
     }
 
     fn edit(&self, file: &Path) -> Result<(), EditorError> {

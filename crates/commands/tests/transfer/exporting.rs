@@ -120,10 +120,6 @@ impl Frontend for Stopped {
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
 
-    fn confirm(&self, _: &str) -> bool {
-        false
-    }
-
     fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
         Ok(Box::new(std::io::empty()))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use drawloom_commands::app::Models;
-use drawloom_commands::frontend::Frontend;
+use drawloom_commands::frontend::{Confirmation, Frontend};
 use drawloom_commands::settings::Settings;
 use drawloom_commands::{App, Asker, Command, CommandError, CommandOutcome};
 use model::script::{ScriptModel, ScriptOptions};
@@ -194,8 +194,8 @@ impl Frontend for Recorder {
 
     fn delta(&self, _: loom::NodeId, _: &str) {}
 
-    fn confirm(&self, _: &str) -> bool {
-        *self.yes.lock().unwrap()
+    fn confirm(&self, _: &str) -> Confirmation {
+        if *self.yes.lock().unwrap() { Confirmation::Yes } else { Confirmation::Nobody }
     }
 
     fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {

@@ -125,10 +125,6 @@ impl Frontend for NoModels {
 
     fn delta(&self, _: NodeId, _: &str) {}
 
-    fn confirm(&self, _: &str) -> bool {
-        false
-    }
-
     fn input(&self, _: &StoreGuard, _: Duration) -> Result<Box<dyn Read + Send>, FileError> {
         Ok(Box::new(std::io::empty()))
     }

@@ -16,7 +16,7 @@ use super::keys::Key;
 use super::layers::{Layers, Source};
 use super::path::{normal, segments};
 use super::policy::idle_rules;
-use super::set::{set, unknown, unset, unset_section, unset_unknown};
+use super::set::{UnsetSection, set, unknown, unset, unset_section, unset_unknown};
 use super::{Config, file, keys};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
@@ -231,7 +231,7 @@ fn unset_whole_section(
         ));
     }
     let home = home(path, paths, layers)?;
-    let (was_there, problems) = unset_section(home.root(), path)?;
+    let UnsetSection { was_there, problems, .. } = unset_section(home.root(), path)?;
     for problem in problems {
         note(&format!("also wrong in the file: {problem}"));
     }

@@ -39,17 +39,20 @@ pub(super) fn holds_rules(path: &str) -> bool {
 pub(super) struct UnknownTool<'r> {
     pattern: &'r Pattern,
     pub(super) why: String,
-    /// Whether it is nearly the name of one.
-    is_near: bool,
+    /// Whether it is nearly the name of one, or that of a server's as other clients write it.
+    pub(super) is_near: bool,
 }
 
 /// The first pattern of a rule, or exception to it, that names no tool of these.
 pub(super) fn unknown_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option<UnknownTool<'r>> {
     rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
         Pattern::Tool { server: None, name, .. } if !known.contains(name) => {
-            let near = commands::app::nearest(known.iter().cloned(), name);
-            let is_near = near.is_some();
-            let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            let of_server = ::policy::tool_of_server(name).map(|tool| format!("write `{tool}`"));
+            let near =
+                || Some(format!("did you mean {}?", commands::app::nearest(known.iter().cloned(), name)?));
+            let meant = of_server.or_else(near);
+            let is_near = meant.is_some();
+            let meant = meant.map(|meant| format!(" ({meant})")).unwrap_or_default();
             Some(UnknownTool { pattern, why: format!("there is no such tool as {name}{meant}"), is_near })
         }
         _ => None,

@@ -176,8 +176,10 @@ fn add(
 ) -> Result<PolicyRules, CommandError> {
     let key = &*rules_key(agent);
     let known = commands::tool_names(layers.tools().iter());
-    let no_tool =
-        unknown_tool(rule, &known).map(|tool| format!("{}; there are {}", tool.why, known.join(", ")));
+    let no_tool = unknown_tool(rule, &known).map(|tool| match tool.is_near {
+        true => tool.why,
+        false => format!("{}; there are {}", tool.why, known.join(", ")),
+    });
     if let Some(why) = no_tool.or_else(|| rule.futile()) {
         return Err(CommandError::usage(format!("{rule}: {why}"), "nothing was written"));
     }

@@ -82,24 +82,38 @@ pub(crate) fn unset_unknown(home: &Path, path: &str) -> Result<Vec<file::Problem
     })
 }
 
-/// Takes a section that has a name of its own out of both files, with all that stands in it. Returns whether it was in
-/// either, and what is wrong in the rest of them.
+/// What became of a section that was taken out.
+#[derive(Debug, Default)]
+pub(crate) struct UnsetSection {
+    /// Whether it was in either file.
+    pub(crate) was_there: bool,
+    /// Secrets that went with it, by their keys below it.
+    pub(crate) secrets: Vec<String>,
+    /// What is wrong in the rest of the files.
+    pub(crate) problems: Vec<file::Problem>,
+}
+
+/// Takes a section that has a name of its own out of both files, with all that stands in it.
 ///
 /// # Errors
 /// As [`set`].
-pub(crate) fn unset_section(home: &Path, path: &str) -> Result<(bool, Vec<file::Problem>), CommandError> {
-    let (mut was_there, mut problems) = (false, Vec::new());
+pub(crate) fn unset_section(home: &Path, path: &str) -> Result<UnsetSection, CommandError> {
+    let mut unset = UnsetSection::default();
     for (name, secrets) in [(CONFIG, SecretRule::Refused), (KEYS, SecretRule::Only)] {
-        let (changed, found) = rewrite(home, (name, secrets), |old| {
+        let (changed, gone, found) = rewrite(home, (name, secrets), |old| {
             let new = without(name, old, path)?;
             let changed = new != old;
+            let below = |(key, _): (String, _)| Some(key.strip_prefix(path)?.strip_prefix('.')?.to_owned());
+            let gone =
+                file::parse(name, old, secrets).values.into_iter().filter_map(below).collect::<Vec<_>>();
             let problems = file::parse(name, &new, secrets).problems;
-            Ok((new, (changed, problems)))
+            Ok((new, (changed, gone, problems)))
         })?;
-        was_there |= changed;
-        problems.extend(found);
+        unset.was_there |= changed;
+        unset.secrets.extend(gone.into_iter().filter(|_| name == KEYS));
+        unset.problems.extend(found);
     }
-    Ok((was_there, problems))
+    Ok(unset)
 }
 
 fn change(

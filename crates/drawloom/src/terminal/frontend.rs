@@ -10,7 +10,9 @@ use std::time::Duration;
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
 use agent::questions::{ALWAYS, DEADLINE, Decision, QuestionId, SESSION, STOPPED, parts};
-use commands::frontend::{EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer};
+use commands::frontend::{
+    Confirmation, EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer,
+};
 use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
@@ -153,16 +155,21 @@ impl Frontend for Terminal {
         self.first && stream.said && stream.node == Some(node)
     }
 
-    fn confirm(&self, question: &str) -> bool {
+    fn confirm(&self, question: &str) -> Confirmation {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
         let was_asking = ASKING.swap(true, Ordering::SeqCst);
         let asked = terminal.and_then(|terminal| ask(&terminal, (question, YES_OR_NO), &|| false));
         ASKING.store(was_asking, Ordering::SeqCst);
-        asked.is_ok_and(|line| line.is_some_and(|line| is_yes(&line)))
+        match asked {
+            Ok(Some(line)) if is_yes(&line) => Confirmation::Yes,
+            Ok(Some(_)) => Confirmation::No,
+            // There is no terminal, or it went away.
+            Ok(None) | Err(_) => Confirmation::Nobody,
+        }
     }
 
-    fn confirm_shown(&self, lines: &[String], question: &str) -> bool {
+    fn confirm_shown(&self, lines: &[String], question: &str) -> Confirmation {
         for line in lines {
             self.apart(|| crate::output::foreign_to_stderr(&one_line(line), self.dims));
         }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::exec::{exec, world};
 use crate::file_tools::say;
+use crate::mcp::{accepted, called};
 use crate::tools::{calls, chat, nodes};
 use crate::world::World;
 
@@ -35,6 +36,18 @@ fn what_comes_of_a_call_stands_under_its_name() {
     }
     // A call that is alone is not named again.
     assert!(told.contains("calls exec\n  $ echo alone\n  exit 0"), "{told}");
+}
+
+#[test]
+fn lines_of_a_servers_result_that_are_not_shown_are_counted() {
+    let page = |more: u64| called("notes:page", &json!({"more": more}));
+    let fail = called("notes:fail", &json!({}));
+    let lines = [json!({"tool_calls": [page(39), page(0), fail]}), json!({"text": "Done."})];
+    let world = accepted(&lines, &["notes:page", "notes:fail"], "");
+    let project = world.path("project");
+    let told = world.run(&["--workspace", project.to_str().unwrap(), "chat", "-m", "Read."]).err;
+    assert!(told.contains("with all you know.␛[2J\n  [39 more lines]\n"), "{told}");
+    assert_eq!(told.matches("more lines]").count(), 1, "{told}");
 }
 
 /// What a command prints looks like a report, too: it hides nothing and adds nothing.

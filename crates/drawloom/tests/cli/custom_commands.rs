@@ -125,9 +125,17 @@ fn x27_a_command_of_a_workspace_counts_where_the_owner_was_shown_it() {
     assert!(error["message"].as_str().unwrap().contains("since you trusted"), "{error}");
     // One of the workspace goes before that of the home, and is said to.
     put(&world, "here/commands/evening.md", "Say good night to all.");
-    assert_eq!(told(&world, "/evening"), "Say good night.", "nobody accepted it");
+    let stands_in = "; /evening of your home is said";
+    let (answer, notices) = said(&world, "/evening");
+    assert_eq!(answer["text"], "Say good night.", "nobody accepted it");
+    assert!(
+        notices.contains("commands/evening.md is left out: ") && notices.contains(stands_in),
+        "{notices}"
+    );
     world.ok(&["workspace", "trust", &text(&world.path("here"))]);
-    assert_eq!(told(&world, "/evening"), "Say good night to all.");
+    let (answer, notices) = said(&world, "/evening");
+    assert_eq!(answer["text"], "Say good night to all.");
+    assert!(!notices.contains(stands_in), "{notices}");
     assert!(said(&world, "/help own").1.contains("commands/evening.md goes before it"));
 }
 

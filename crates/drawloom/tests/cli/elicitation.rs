@@ -86,6 +86,17 @@ fn a_no_declines_and_nobody_cancels() {
     let run = unattended.run(&["--workspace", &project, "chat", "-m", "Go."]);
     assert!(run.err.contains("the server of notes:ask asked something, and nobody answered"), "{run:?}");
     assert_eq!(answers(&unattended), [json!({"action": "cancel"})]);
+    // A script reads of it, also where somebody could have answered.
+    for more in [&[][..], &["--wait", "1"]] {
+        let words = [&["--workspace", &project, "--json", "chat", "--new", "-m", "Go."], more].concat();
+        let (_, said) = unattended.json(&words);
+        let [denied] = &said["denied"].as_array().unwrap()[..] else { panic!("{said}") };
+        assert_eq!(
+            (&denied["tool"], &denied["why"], &said["calls"][0]["status"]),
+            (&json!("notes:ask"), &json!("its server asked something, and nobody answered"), &json!("ok")),
+            "{said}"
+        );
+    }
 
     let world = world(&json!({}));
     let mut chat = waiting(&world);
@@ -287,4 +298,47 @@ fn what_a_server_asks_in_a_subagent_is_asked_where_it_was_begun() {
         nodes.iter().any(|node| node["author"] == "notes:ask" && node["text"].to_string().contains("Ann")),
         "{nodes:?}"
     );
+}
+
+/// A server does not say for which of its calls it asks: the last one is a guess.
+#[test]
+fn what_a_server_asks_while_several_of_its_calls_run_is_under_the_labels_of_all() {
+    // Whichever comes second is there before the server asks.
+    let asks = |label: &str| of(label, json!({"tool_calls": [called("notes:ask", &json!({"beside": 2}))]}));
+    let lines = [
+        calls(&json!([spawn("one", &json!({})), spawn("two", &json!({}))])),
+        json!({"text": "Begun."}),
+        asks("one"),
+        of("one", json!({"text": "Asked."})),
+        asks("two"),
+        of("two", json!({"text": "Asked."})),
+        json!({"text": "Good."}),
+        json!({"text": "Good."}),
+    ];
+    let world = accepted(&[], &["notes:ask"], EVERYTHING);
+    script(&world, &lines);
+    let mut chat = waiting(&world);
+    let asked = question(&world, &mut chat);
+    let said = asked["text"].as_str().unwrap();
+    let rest = said.strip_prefix("one or two: ").or_else(|| said.strip_prefix("two or one: "));
+    assert_eq!(
+        rest,
+        Some(
+            "the server of notes:ask asks you. Several of its calls run, and it does not say for which it asks. \
+             Answer it? It is told to that server"
+        ),
+        "{asked}"
+    );
+    world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--field", "name=Ann"]);
+    // The control: the other one runs alone by then.
+    let next = question(&world, &mut chat);
+    let alone = next["text"].as_str().unwrap();
+    assert!(
+        alone.starts_with("one: the server of notes:ask asks you. Answer")
+            || alone.starts_with("two: the server of notes:ask asks you. Answer"),
+        "{next}"
+    );
+    world.ok(&["deny", next["short_id"].as_str().unwrap()]);
+    let done = chat.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::exec::exec;
 use crate::skills::skill;
 use crate::subagents::{chat, of, of_calls, say, spawn, world};
+use crate::terminal::Terminal;
 use crate::tools::calls;
 use crate::world::{Run, World, text};
 
@@ -330,4 +331,22 @@ fn s25_variables_of_a_hidden_skill_need_its_name_by_its_owner() {
         let said = format!("{name} says with what programs commands run");
         assert!(code == Some(2) && answer["error"].to_string().contains(&said), "{answer}");
     }
+}
+
+/// Which files earlier turns wrote is told to the tools as far as it can be read; which skills are followed rests on none of it.
+#[test]
+fn a_turn_begins_without_the_skills_of_the_one_before_where_the_store_is_damaged() {
+    let written = |path: &str| json!({"name": "write", "arguments": {"path": path, "content": "x"}});
+    let turn = |path: &str| [calls(&json!([written(path)])), done()];
+    let world = world(&[turn("a.md"), turn("b.md"), turn("c.md")].concat(), "");
+    skill(&world, "home/skills/paint", "allowed-tools: [Read]\n");
+    let project = world.path("project");
+    let mut terminal = Terminal::start(world.command(&["--workspace", &text(&project), "chat"]));
+    terminal.says("Begin.\r");
+    let rows = rusqlite::Connection::open(world.home().join("loom.db")).unwrap();
+    assert_eq!(rows.execute("UPDATE file_changes SET after = 'none'", []).unwrap(), 1);
+    terminal.says("Paint by $paint.\r");
+    terminal.says("Go on.\r");
+    let are_there = ["a.md", "b.md", "c.md"].map(|file| project.join(file).exists());
+    assert_eq!(are_there, [true, false, true], "{}", terminal.contents());
 }

@@ -59,6 +59,32 @@ fn rules_that_allow_the_tools_of_a_server_go_with_it_and_others_stay_and_are_nam
 }
 
 #[test]
+fn secrets_of_a_server_go_with_it_and_are_named() {
+    let world = world(&[], "");
+    for (json, told) in [(true, false), (false, true)] {
+        add(&world);
+        world.ok(&["config", "set", "mcp.notes.secrets.TRACKER_TOKEN", "q7Zp2LxV9mKt4RwB8nYs3HdF"]);
+        assert!(world.read("keys.toml").contains("TRACKER_TOKEN"), "the control");
+        if json {
+            let (_, removed) = there(&world, &["mcp", "remove", "notes"]);
+            assert_eq!(
+                removed["servers"][0]["removed_secrets"],
+                json!(["secrets.TRACKER_TOKEN"]),
+                "{removed}"
+            );
+        }
+        if told {
+            let told = world.ok(&["mcp", "remove", "notes"]);
+            assert!(told.contains("secrets.TRACKER_TOKEN was removed from keys.toml with it"), "{told}");
+        }
+        assert!(!world.read("keys.toml").contains("TRACKER_TOKEN"));
+    }
+    add(&world);
+    let (_, bare) = there(&world, &["mcp", "remove", "notes"]);
+    assert_eq!(bare["servers"][0]["removed_secrets"], json!([]), "{bare}");
+}
+
+#[test]
 fn what_was_allowed_for_a_session_is_not_for_another_program_of_the_name() {
     let world = accepted(&[], &["notes:page"], "");
     let add_numbers = called("notes:add", &json!({"a": 2, "b": 3}));
@@ -294,5 +320,19 @@ fn nothing_to_list_is_said_at_a_terminal() {
         let command = world.command(&[list, "list"]);
         let (code, shown) = Terminal::start(with_terminal(&command)).seen();
         assert!(code == Some(0) && shown.contains(said), "{list}: {shown}");
+    }
+}
+
+#[test]
+fn where_there_is_nothing_to_list_a_person_is_told_so_and_a_script_has_an_empty_list() {
+    let world = World::new();
+    for (words, told, list) in [
+        (["mcp", "list"], "no servers: ", "servers"),
+        (["workspace", "list"], "no workspaces: ", "workspaces"),
+    ] {
+        let shown = Terminal::start(world.command(&words)).written();
+        assert!(shown.contains(told), "{shown}");
+        let (code, listed) = world.json(&words);
+        assert_eq!((code, &listed[list]), (Some(0), &json!([])), "{listed}");
     }
 }

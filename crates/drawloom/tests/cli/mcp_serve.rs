@@ -405,7 +405,10 @@ fn hostile_lines_are_answered_and_end_nothing() {
         let answer = server.ask("tools/call", &params);
         assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
     }
-    assert_eq!(server.ask("no/such", &json!({}))["error"]["code"], -32601);
+    let unknown = &server.ask("no/such", &json!({}))["error"];
+    assert_eq!(unknown["code"], -32601);
+    let why = unknown["message"].as_str().unwrap();
+    assert!(why.starts_with("there is no method \"no/such\": there are initialize, "), "{why}");
     // Whoever was greeted is not greeted anew.
     for version in ["2025-11-25", "9999", "2026-07-28"] {
         let again = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
@@ -424,8 +427,17 @@ fn hostile_lines_are_answered_and_end_nothing() {
     server.send(b"nothing");
     assert_eq!(server.next()["error"]["code"], -32700);
     assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
-    assert!(server.ask("tools/list", &json!({}))["error"].is_object(), "not before it is greeted");
+    for method in ["tools/list", "tools/call", "no/such"] {
+        let refused = &server.ask(method, &json!({}))["error"];
+        assert_eq!(
+            (&refused["code"], &refused["message"]),
+            (&json!(-32600), &json!("send initialize first")),
+            "{method}"
+        );
+    }
     assert_eq!(server.greet()["serverInfo"]["name"], "drawloom");
+    // That there is nothing is no failure.
+    assert_eq!(server.read("loom_list", &json!({"what": "documents"})), "there are none\n");
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
 }
 

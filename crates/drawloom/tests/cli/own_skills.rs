@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
+use crate::mcp::{server, world as server_world};
 use crate::skills::{listed, skill};
 use crate::terminal::Terminal;
 use crate::tools::nodes;
@@ -320,5 +321,30 @@ fn nothing_is_said_twice_of_a_skill_that_is_refused_or_changed() {
             code == Some(2) && error.contains("takes a folder") && error.contains("git clone"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn a_no_at_a_terminal_is_told_as_one_and_without_the_way_round_the_question() {
+    let world = server_world(&[], &server("notes", ""));
+    skill(&world, "home/skills/weave", "");
+    skill(&world, "elsewhere/dance", "");
+    let dance = text(&world.path("elsewhere/dance"));
+    let project = project(&world);
+    for (words, refused) in [
+        (&["skills", "remove", "weave"][..], "weave was not removed"),
+        (&["skills", "add", &dance], "dance was not added"),
+        (&["mcp", "accept", "notes"], "nothing was accepted of notes"),
+    ] {
+        let command = world.command(&[&["--workspace", &project], words].concat());
+        let mut terminal = Terminal::start(with_terminal(&command));
+        terminal.shows("[y/N]");
+        terminal.types("n\r");
+        terminal.shows(&format!("error: you said no: {refused}"));
+        let (code, shown) = terminal.seen();
+        assert_eq!(code, Some(4), "{shown}");
+        assert!(!shown.contains("--yes"), "{shown}");
+        let nobody = world.run(&[&["--workspace", &project], words].concat());
+        assert!(nobody.err.contains("--yes") && !nobody.err.contains("you said no"), "{nobody:?}");
     }
 }

@@ -97,6 +97,12 @@ fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
         (&["deny", "write path="], "pattern `write path=`, character 7"),
         (&["allow", "exce ls"], "there is no tool exce: did you mean exec?"),
         (&["allow", "exec bash *"], "allows nothing"),
+        (&["allow", "py:* path=x"], "`py:* path=x` is about nothing"),
+        (&["deny", "py:hello host=a.test"], "`py:hello host=a.test` is about nothing"),
+        (
+            &["deny", "mcp__py__hello"],
+            "there is no such tool as mcp__py__hello (write `py:hello`): nothing was written",
+        ),
         (&["test", "wirte"], "did you mean write?"),
         (&["test", "write", "{"], "no JSON"),
         (&["test", "write", "{}"], "missing required path"),

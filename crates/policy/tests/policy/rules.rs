@@ -168,6 +168,13 @@ fn a_rule_that_can_match_nothing_allows_nothing_and_says_so() {
         assert_eq!(decided(&rules, &online(&line), &JOB), Decision::Deny, "{line}");
     }
     assert_eq!(rule("exec bash build.sh").futile(), None);
+    for pattern in ["py:* path=x", "py:hello host=example.org"] {
+        for decision in [Decision::Allow, Decision::Ask, Decision::Deny] {
+            let why = PolicyRule { decision, ..rule(pattern) }.futile().unwrap();
+            assert!(why.starts_with(&format!("`{pattern}` is about nothing")), "{why}");
+        }
+    }
+    assert_eq!((rule("py:*").futile(), rule("write path=x").futile()), (None, None));
     let empty = PolicyRule { tool: Vec::new(), ..rule("read") };
     assert_eq!(Policy::new(vec![empty]), Err(PolicyError::NoPattern(1)));
     // All of a command may be allowed where no prefix of it may.

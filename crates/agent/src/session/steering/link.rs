@@ -294,7 +294,7 @@ impl Link<'_> {
             SessionEvent::Accepted { say, node, text, .. } if say == *self.key => {
                 self.is_accepted = true;
                 self.announced.push(node);
-                (SessionEvent::Accepted { say, node, text, remote: false }, None)
+                (SessionEvent::Accepted { say, node, text, remote: false, subagent: false }, None)
             }
             SessionEvent::Finished { says, mut outcome } if says.contains(self.key) => {
                 outcome.elsewhere = true;

@@ -170,9 +170,6 @@ impl SubagentWork {
     }
 }
 
-/// What the text begins with that says what a subagent came to.
-pub const RESULT: &str = "[subagent ";
-
 /// What is said of a subagent that ended.
 pub(super) fn told(
     (label, name): (&str, &str),
@@ -182,7 +179,7 @@ pub(super) fn told(
 ) -> NewText {
     let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
     let said = said.unwrap_or("It said nothing.");
-    let text = format!("{RESULT}{label}, {name}: {}{why}]\n{said}", end.state);
+    let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
     let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{name}"), profile: None };
     NewText { content: vec![Block::text(text)], author, role: Some(Role::Tool), trust }
 }

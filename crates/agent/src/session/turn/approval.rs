@@ -196,7 +196,8 @@ impl Turn<'_> {
         let place = Some((site.view, id.answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
         let decides = format!("{tool}, call {}:", id.number + 1);
-        let question = Question { kind: QuestionKind::Approval, text, subject: decides, answers, form: None };
+        let kind = QuestionKind::Approval;
+        let question = Question { kind, text, subject: decides, answers, form: None, label: None };
         let Answer { decision, word, reason, .. } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
             denied.shown().push(shown);

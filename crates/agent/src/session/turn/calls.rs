@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use context::segment::Source;
 use context::tools::server_of;
@@ -57,6 +58,8 @@ pub(super) struct AskedCall {
     pub(super) id: String,
     pub(super) tool: String,
     pub(super) arguments: Value,
+    /// Whether its server asked a person something that nobody answered.
+    pub(super) unanswered: Arc<AtomicBool>,
 }
 
 impl AskedCall {
@@ -68,7 +71,8 @@ impl AskedCall {
         });
         let calls = (0..).zip(blocks).map(|(number, (id, name, arguments))| {
             let (tool, arguments) = context::tools::unwrapped(name, arguments);
-            Self { number, id: id.clone(), tool: tool.to_owned(), arguments: arguments.clone() }
+            let (tool, arguments) = (tool.to_owned(), arguments.clone());
+            Self { number, id: id.clone(), tool, arguments, unanswered: Arc::default() }
         });
         calls.collect()
     }
@@ -278,7 +282,7 @@ impl Turn<'_> {
                 .by(&asked.tool);
             let mut place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
             if server_of(&asked.tool).is_some() {
-                place.person = Some(Arc::new(self.person(site, id, &asked.tool)));
+                place.person = Some(Arc::new(self.person(site, id, &asked)));
             }
             if SUBAGENT_TOOLS.contains(&asked.tool.as_str()) {
                 place.subagents = Some(Arc::new(self.subagents(site, answer, limits)));
@@ -383,7 +387,8 @@ impl Turn<'_> {
         }
         let applied = self.named(site.held, written).await?;
         let node = applied.nodes.last().map(|(node, _)| *node).ok_or(loom::Refusal::Empty)?;
-        self.log.push(SessionEvent::Result { answer, number: asked.number, status, node, lines });
+        let unanswered = asked.unanswered.load(Ordering::Relaxed);
+        self.log.push(SessionEvent::Result { answer, number: asked.number, status, node, lines, unanswered });
         results.last = node.as_position();
         Ok(())
     }

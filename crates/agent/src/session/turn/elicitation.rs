@@ -4,8 +4,10 @@
 use std::fmt;
 use std::pin::Pin;
 use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use context::elicitation::{Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply};
 use egress::{Gate, Purpose, Reach, Rule, Url};
 use loom::{TreeId, ViewName};
 use model::Cancel;
@@ -14,6 +16,7 @@ use store::{CallId, Guard};
 
 use super::Turn;
 use super::call_site::CallSite;
+use super::calls::AskedCall;
 use crate::call::Call;
 use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
@@ -23,6 +26,9 @@ use crate::runtime::Runtime;
 const MESSAGE_CHARS: usize = 2_000;
 const FORM_BYTES: usize = 32 << 10;
 const ADDRESS_BYTES: usize = 2_000;
+
+/// The conversation itself, where its subagents are named by their labels.
+const CONVERSATION: &str = "this conversation";
 
 /// The person of a conversation, while a tool of a server is called in it.
 pub(super) struct PersonOfCall {
@@ -34,10 +40,12 @@ pub(super) struct PersonOfCall {
     guard: Guard,
     /// The tool, with its server.
     tool: String,
+    /// Set where nobody answered.
+    unanswered: Arc<AtomicBool>,
 }
 
 impl Turn<'_> {
-    pub(super) fn person(&self, site: &CallSite<'_>, id: CallId, tool: &str) -> PersonOfCall {
+    pub(super) fn person(&self, site: &CallSite<'_>, id: CallId, asked: &AskedCall) -> PersonOfCall {
         PersonOfCall {
             runtime: self.runtime.clone(),
             call: site.call.clone(),
@@ -45,7 +53,8 @@ impl Turn<'_> {
             view: site.view.clone(),
             id,
             guard: site.held.guard(),
-            tool: tool.to_owned(),
+            tool: asked.tool.clone(),
+            unanswered: Arc::clone(&asked.unanswered),
         }
     }
 }
@@ -55,10 +64,7 @@ impl PersonOfCall {
     ///
     /// # Errors
     /// Why nobody is asked.
-    fn question(
-        &self,
-        Elicitation { message, mode, is_beside_others }: Elicitation,
-    ) -> Result<Question, String> {
+    fn question(&self, Elicitation { message, mode, callers }: Elicitation) -> Result<Question, String> {
         let message = message.trim();
         if message.chars().count() > MESSAGE_CHARS {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
@@ -77,15 +83,24 @@ impl PersonOfCall {
                 ("Say y once you have been there, if you trust that address", None)
             }
         };
-        let beside =
-            if is_beside_others { " Other calls of it run, and it may ask for one of them." } else { "" };
-        let text = [format!("the server of {} asks you.{beside} {asks}", self.tool)];
+        let (tools, beside) = match &callers[..] {
+            [] | [_] => (self.tool.clone(), ""),
+            _ => (
+                any_of(callers.iter().map(|caller| &*caller.tool)),
+                " Several of its calls run, and it does not say for which it asks.",
+            ),
+        };
+        let is_of_subagents = callers.iter().any(|caller| caller.label.is_some());
+        let label = is_of_subagents
+            .then(|| any_of(callers.iter().map(|caller| caller.label.as_deref().unwrap_or(CONVERSATION))));
+        let text = [format!("the server of {tools} asks you.{beside} {asks}")];
         let text = text.into_iter().chain(about).collect::<Vec<_>>().join("\n");
         Ok(Question {
             kind: QuestionKind::Elicitation,
             // What it says may be a secret that it was told.
             text: self.runtime.masker.mask_entering(&text).text.into_owned(),
-            subject: format!("what the server of {} asked:", self.tool),
+            subject: format!("what the server of {tools} asked:"),
+            label,
             answers: vec![ANSWER.to_owned()],
             form,
         })
@@ -119,6 +134,7 @@ impl PersonOfCall {
             Ok(Answer { by: Some(_), .. }) => ElicitationReply::Declined,
             Ok(_) if end.is_cancelled() => ElicitationReply::Cancelled,
             Ok(_) => {
+                self.unanswered.store(true, Ordering::Relaxed);
                 self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
                 ElicitationReply::Cancelled
             }
@@ -128,6 +144,11 @@ impl PersonOfCall {
 }
 
 impl Elicit for PersonOfCall {
+    fn caller(&self) -> ElicitationCaller {
+        let label = self.call.subagent.as_ref().map(|subagent| subagent.label.clone());
+        ElicitationCaller { label, tool: self.tool.clone() }
+    }
+
     fn elicit(
         &self,
         asked: Elicitation,
@@ -141,6 +162,17 @@ impl fmt::Debug for PersonOfCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersonOfCall").field("tool", &self.tool).finish_non_exhaustive()
     }
+}
+
+/// Each of these once, of which one is meant.
+fn any_of<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all.join(" or ")
 }
 
 /// The host of an address that a person is sent to. Readers differ on addresses that are written in odd ways: one is taken that

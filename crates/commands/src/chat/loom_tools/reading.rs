@@ -228,7 +228,7 @@ fn rows(mut lines: impl Iterator<Item = (String, Trust)>, from: usize) -> Result
         count += 1;
     }
     if count == 0 {
-        return Err("there are none".to_owned());
+        page.text += "there are none\n";
     }
     Ok((page.text, page.trust))
 }
