@@ -285,6 +285,13 @@ fn wait_for_namespace(
         asked |= is_asked;
     }
     waitpid(Some(inner), WaitOptions::empty()).step("wait")?;
+    for path in covers.iter().flat_map(|covers| covers.gone()) {
+        let what = format!(
+            "{} is gone: somebody else removed or replaced it while it ran, and for a moment then it could remove or move it, too",
+            path.display()
+        );
+        report(control, &HelperReport::Lacks(what));
+    }
     Ok(())
 }
 

@@ -68,7 +68,7 @@ impl LookBefore {
         let kept = running.kept();
         let snapshot = match level {
             // No mount holds a file that has another name.
-            Level::Full => Snapshot::take(&held.with_other_names(), walls, &roots, &kept),
+            Level::Full => Snapshot::take_mounted(&held.with_other_names(walls), walls, &roots, &kept),
             Level::Partial | Level::None => Snapshot::take(&held, walls, &roots, &kept),
         };
         running.begin(&paths, &snapshot, walls).map_err(unrecorded)?;

@@ -1,13 +1,13 @@
 //! Protected paths that exist below a root.
 
 mod links;
+mod other_names;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::fs::FileType;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
@@ -189,22 +189,6 @@ impl ProtectedPaths {
         rest.paths.retain(|path| self.owners.get(path).is_none_or(|owner| !made.contains(owner)));
         rest.git_folders.retain(|folder| !made.contains(folder));
         rest
-    }
-
-    /// Protected files that have a second name, by which they could be written.
-    pub(crate) fn with_other_names(&self) -> Self {
-        let mut found = Self::default();
-        let mut rest: Vec<PathBuf> = self.paths.iter().cloned().collect();
-        while let Some(path) = rest.pop() {
-            let Ok(metadata) = path.symlink_metadata() else { continue };
-            if metadata.is_dir() {
-                let entries = list(&path).ok().flatten().into_iter().flatten().flatten();
-                rest.extend(entries.map(|entry| path.join(entry.file_name())));
-            } else if metadata.is_file() && metadata.nlink() > 1 {
-                found.paths.insert(path);
-            }
-        }
-        found
     }
 
     fn look_below(&mut self, root: &Path, walls: &Walls) {

@@ -17,6 +17,7 @@ use workspace::never_touched;
 
 use crate::accepted_changes::AcceptedPaths;
 use crate::git_folder::is_harmless_part;
+use crate::kept_entry::KeptEntry;
 use crate::outcome::Notice;
 use crate::protected_paths::{ProtectedPaths, UnlistedFolder};
 use crate::root_folders::{
@@ -83,6 +84,13 @@ impl Quarantine {
     pub(crate) fn keep(&mut self, folder: impl AsFd, name: &OsStr, path: &Path) -> io::Result<PathBuf> {
         let to = self.place()?.join(path.file_name().unwrap_or(name));
         move_to(folder.as_fd(), name, &to)?;
+        Ok(to)
+    }
+
+    /// Writes what is not to be lost of a path. The caller tells of it.
+    pub(crate) fn write(&mut self, entry: &KeptEntry, path: &Path) -> io::Result<PathBuf> {
+        let to = self.place()?.join(path.file_name().unwrap_or(path.as_os_str()));
+        entry.make(CWD, to.as_os_str())?;
         Ok(to)
     }
 

@@ -1,16 +1,18 @@
-//! The protected set as it was before a command that no mount keeps from changing it (levels *partial* and *none*).
+//! The protected set as it was before a command that no mount keeps from changing it: all of it at levels *partial* and *none*,
+//! at level *full* the files that have a further name, by which the command may write.
 //!
 //! What differs afterwards is not written over: a person may have edited it while the command ran, and nobody can tell. What
 //! it was is written beside it and exchanged with what stands there, which goes to quarantine, whole; at no time does the
 //! name lead to nothing, or to half a file. What changes again between the comparison and the exchange was written by
-//! somebody who is not the command: it stays, and what it was goes to quarantine instead.
+//! somebody who is not the command: it stays, and what it was goes to quarantine instead. So does what stands at level *full* in
+//! the place of such a file: the command cannot put another one where a mount is.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::Permissions;
+use std::fs::{Metadata, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, openat, renameat_with, unlinkat};
@@ -37,15 +39,18 @@ pub(crate) struct Snapshot {
     #[serde(with = "entries_by_path")]
     entries: BTreeMap<PathBuf, KeptEntry>,
     /// Git folders, by what they are rather than where: one that was moved is moved back, with all it holds.
-    git_folders: Vec<KeptFolder>,
+    git_folders: Vec<KeptPlace>,
+    /// Files that mounts hold under these names, by what they are: another one there is not the command's.
+    #[serde(default)]
+    mounted: Vec<KeptPlace>,
     /// Paths of which nothing could be kept, with the reason.
     #[serde(skip)]
     not_kept: Vec<(PathBuf, String)>,
 }
 
-/// Git folder, and what it is.
+/// Path of a git folder or file, and what stood there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct KeptFolder {
+struct KeptPlace {
     #[serde(with = "crate::path_form")]
     path: PathBuf,
     id: FileId,
@@ -59,7 +64,7 @@ impl Snapshot {
         let folder = |path: &PathBuf| {
             let known = known.git_folders.iter().find(|folder| folder.path == *path);
             let id = known.map_or_else(|| identity(path, roots), |folder| Some(folder.id))?;
-            Some(KeptFolder { path: path.clone(), id })
+            Some(KeptPlace { path: path.clone(), id })
         };
         snapshot.git_folders = folders.filter_map(folder).collect();
         let mut room = MOST_BYTES;
@@ -82,26 +87,74 @@ impl Snapshot {
         snapshot
     }
 
-    /// Bytes of a file.
+    /// [`Self::take`] of files that mounts hold under these names. Of one that is another by now than is `known`, what stands
+    /// there is kept.
+    pub(crate) fn take_mounted(
+        paths: &ProtectedPaths,
+        walls: &Walls,
+        roots: &RootFolders,
+        known: &Self,
+    ) -> Self {
+        let found = paths.paths.iter();
+        // Before they are read: one that is replaced meanwhile is another one.
+        let found: Vec<KeptPlace> = found
+            .filter_map(|path| Some(KeptPlace { path: path.clone(), id: identity(path, roots)? }))
+            .collect();
+        let mut still = known.clone();
+        let replaced = found.iter().filter(|place| known.is_another(&place.path, Some(place.id)));
+        replaced.for_each(|place| _ = still.entries.remove(&place.path));
+        let mut snapshot = Self::take(paths, walls, roots, &still);
+        // Also what a command that no mounts hold may have put there.
+        let is_held = |place: &KeptPlace| {
+            !still.entries.contains_key(&place.path) || known.mounted_at(&place.path).is_some()
+        };
+        snapshot.mounted = found.into_iter().filter(is_held).collect();
+        snapshot
+    }
+
+    /// Bytes of a file, unless somebody put another one there since.
     pub(crate) fn file(&self, path: &Path) -> Option<&[u8]> {
+        let id = |found: Metadata| FileId { device: found.dev(), inode: found.ino() };
         match self.entries.get(path) {
-            Some(KeptEntry::File { bytes, .. }) => Some(bytes),
+            Some(KeptEntry::File { bytes, .. })
+                if !self.is_another(path, path.symlink_metadata().ok().map(id)) =>
+            {
+                Some(bytes)
+            }
             _ => None,
         }
     }
 
-    /// Adds what another one has of paths that count and of which this one has nothing; whether there is any.
+    fn mounted_at(&self, path: &Path) -> Option<FileId> {
+        self.mounted.iter().find(|place| place.path == path).map(|place| place.id)
+    }
+
+    /// Whether what stands at a path `now` is another file than the one that a mount holds there.
+    fn is_another(&self, path: &Path, now: Option<FileId>) -> bool {
+        self.mounted_at(path).is_some_and(|id| now != Some(id))
+    }
+
+    /// Adds what another one has of paths that count and of which this one has nothing; whether that changes anything.
     pub(crate) fn add_missing(&mut self, other: &Self, counts: impl Fn(&Path) -> bool) -> bool {
-        let before = self.entries.len() + self.git_folders.len();
+        let sizes = |of: &Self| (of.entries.len(), of.git_folders.len(), of.mounted.len());
+        let before = sizes(self);
         for (path, entry) in other.entries.iter().filter(|(path, _)| counts(path)) {
-            self.entries.entry(path.clone()).or_insert_with(|| entry.clone());
+            match (self.entries.contains_key(path), other.mounted_at(path)) {
+                (true, Some(_)) => {}
+                // A command that no mounts hold may put another one there.
+                (true, None) => self.mounted.retain(|place| place.path != *path),
+                (false, id) => {
+                    self.entries.insert(path.clone(), entry.clone());
+                    self.mounted.extend(id.map(|id| KeptPlace { path: path.clone(), id }));
+                }
+            }
         }
         for folder in &other.git_folders {
             if self.git_folders.iter().all(|known| known.path != folder.path) {
                 self.git_folders.push(folder.clone());
             }
         }
-        self.entries.len() + self.git_folders.len() > before
+        sizes(self) != before
     }
 
     /// Gives back what differs, and says what it was.
@@ -114,6 +167,11 @@ impl Snapshot {
         let mut notices = self.move_back(walls, roots, quarantine);
         for (path, entry) in &self.entries {
             if walls.touches.contains(path) || stands(path, entry, walls, roots) {
+                continue;
+            }
+            let now = identity(path, roots);
+            if self.is_another(path, now) {
+                notices.push(beside(path, entry, now.is_some(), quarantine));
                 continue;
             }
             let given_back = roots.made_parent_of(path, quarantine).and_then(|(folder, name)| {
@@ -141,7 +199,7 @@ impl Snapshot {
 
     /// Moves git folders back that are elsewhere in the roots now. What stands in their place goes to quarantine.
     fn move_back(&self, walls: &Walls, roots: &RootFolders, quarantine: &mut Quarantine) -> Vec<Notice> {
-        let gone = |folder: &&KeptFolder| identity(&folder.path, roots) != Some(folder.id);
+        let gone = |folder: &&KeptPlace| identity(&folder.path, roots) != Some(folder.id);
         let gone: Vec<_> = self.git_folders.iter().filter(gone).collect();
         if gone.is_empty() {
             return Vec::new();
@@ -150,7 +208,7 @@ impl Snapshot {
         let now: BTreeMap<FileId, &PathBuf> =
             now.iter().filter_map(|path| Some((identity(path, roots)?, path))).collect();
         let mut notices = Vec::new();
-        for KeptFolder { path, id } in gone {
+        for KeptPlace { path, id } in gone {
             // One that is nowhere was removed; what of it is kept is made again. One in another is back with that.
             let Some(now) = now.get(id).filter(|_| identity(path, roots) != Some(*id)) else { continue };
             notices.push(match move_folder(now, path, *id, roots, quarantine) {
@@ -160,6 +218,21 @@ impl Snapshot {
         }
         notices
     }
+}
+
+/// Keeps what stood at a path whose owner replaced or removed it; what they left there is theirs. Both may hold what the command
+/// wrote by the file's other name.
+fn beside(path: &Path, entry: &KeptEntry, is_there: bool, quarantine: &mut Quarantine) -> Notice {
+    let did = if is_there { "replaced" } else { "removed" };
+    let kept = match quarantine.write(entry, path) {
+        Ok(to) => format!("is kept as {}", to.display()),
+        Err(error) => format!("could not be kept: {error}"),
+    };
+    Notice::Lacks(format!(
+        "{} was {did} by somebody else while the command ran, and stays so; until then the command could write to it by \
+         another name of the file, so what it was {kept}",
+        path.display()
+    ))
 }
 
 fn identity(path: &Path, roots: &RootFolders) -> Option<FileId> {

@@ -334,7 +334,8 @@ fn who_is_to_outlive_the_terminal_does() {
 fn what_it_writes_until_the_call_ends_it_is_its_change() {
     let world = world(&[
         calls(&json!([background("while :; do n=$((n+1)); echo $n > bg.txt; done")])),
-        calls(&json!([exec("until [ -s bg.txt ]; do :; done")])),
+        // It is empty most of the time: a file system may write out what is cut off before it goes on.
+        calls(&json!([exec("until [ -e bg.txt ]; do :; done")])),
         json!({"text": "Done."}),
     ]);
     let (code, said) = chat(&world, "Do it.");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::exec::{exec, world_with};
-use crate::tools::{calls, chat};
+use crate::tools::{calls, chat, nodes};
 use crate::trust::said_in;
 use crate::world::{Run, World, piped, text};
 
@@ -275,4 +275,52 @@ fn a_file_that_a_person_approved_stays_where_a_command_adds_to_its_new_folder() 
     let (_world, project) = sessions.end();
     assert_eq!(fs::read_to_string(project.join(".husky/pre-commit")).unwrap(), "make check\n");
     assert!(!project.join(".husky/_").exists());
+}
+
+/// One that has another name, by which the command may write. The control is the save that nobody makes: what the command writes
+/// by that name is taken back.
+#[test]
+fn what_its_owner_saves_while_a_command_runs_stays() {
+    let line = "echo EVIL >> other; touch asked; until test -e saved; do sleep 0.01; done";
+    for saves in [true, false] {
+        let world = world_with(&[calls(&json!([exec(line)])), json!({"text": "Done."})], "");
+        let at = |name: &str| world.path("project").join(name);
+        fs::write(at("AGENTS.md"), "Be brief.\n").unwrap();
+        fs::hard_link(at("AGENTS.md"), at("other")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_until("the command does not run", || at("asked").exists());
+                if saves {
+                    fs::write(at("new"), "Be kind.\n").unwrap();
+                    fs::rename(at("new"), at("AGENTS.md")).unwrap();
+                }
+                fs::write(at("saved"), "").unwrap();
+            });
+            assert_eq!(chat(&world, "Do it.").0, Some(0));
+        });
+        let nodes = nodes(&world);
+        let told = nodes.iter().find(|node| node["author"] == "exec").unwrap()["text"].as_str().unwrap();
+        assert!(told.starts_with("exit 0 "), "{told}");
+        let now = fs::read_to_string(at("AGENTS.md")).unwrap();
+        assert_eq!(now, if saves { "Be kind.\n" } else { "Be brief.\n" }, "{told}");
+        assert_eq!(told.contains("it is back as it was"), !saves, "{told}");
+        let kept = format!(
+            "{} was replaced by somebody else while the command ran, and stays so",
+            at("AGENTS.md").display()
+        );
+        assert_eq!(told.matches(&kept).count(), usize::from(saves), "{told}");
+        let mut quarantined = Vec::new();
+        let mut rest = vec![world.path("home/quarantine")];
+        while let Some(folder) = rest.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    rest.push(path)
+                } else {
+                    quarantined.push(fs::read_to_string(path).unwrap())
+                }
+            }
+        }
+        assert_eq!(quarantined, [if saves { "Be brief.\n" } else { "Be brief.\nEVIL\n" }], "{told}");
+    }
 }

@@ -105,25 +105,37 @@ fn is_folder(root: &OwnedFd, path: &Path) -> bool {
 /// Mounts a file or folder over itself. One that is gone meanwhile is passed over: what comes in its place is found
 /// after the command.
 fn cover_with_itself(root: &OwnedFd, path: &Path, access: MountAccess) -> Result<(), Failure> {
+    let find = || open_below(root, below(path));
+    let cover = |place: &OwnedFd| {
+        let copy = copy_of(place)?;
+        restrict(&copy, access, true)?;
+        attach(copy, place)
+    };
+    cover_found(LOOKS, find, cover).step(&format!("protection of {}", path.display()))
+}
+
+/// Covers what is found; where that is gone meanwhile, it is looked for again, this many times. Where nothing is found there is
+/// nothing to cover.
+///
+/// # Errors
+/// If it cannot be covered, or was gone each time.
+fn cover_found<T>(
+    looks: usize,
+    find: impl Fn() -> io::Result<T>,
+    cover: impl Fn(&T) -> io::Result<()>,
+) -> io::Result<()> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    let step = || format!("protection of {}", path.display());
-    for _ in 0..LOOKS {
-        let place = match open_below(root, below(path)) {
+    for _ in 0..looks {
+        let place = match find() {
             Err(error) if is_gone(&error) => return Ok(()),
-            other => other.step(&step())?,
+            other => other?,
         };
-        let cover = || {
-            let copy = copy_of(&place)?;
-            restrict(&copy, access, true)?;
-            attach(copy, &place)
-        };
-        match cover() {
-            // Another one may stand there by now.
+        match cover(&place) {
             Err(error) if is_gone(&error) => thread::sleep(PAUSE),
-            other => return other.step(&step()),
+            other => return other,
         }
     }
-    Err(Failure::new(step(), &"another one stood there each time"))
+    Err(io::Error::other("another one stood there each time"))
 }
 
 /// Covers `.drawloom` with an empty folder that holds only `run`.
@@ -150,11 +162,13 @@ pub(super) struct Covers {
     places: Places,
     /// Files that were open for writing when they were covered anew, since when.
     open: BTreeMap<PathBuf, Instant>,
+    /// Paths that were told of as covered anew.
+    told: BTreeSet<PathBuf>,
 }
 
 /// What became of the covers.
 pub(super) enum Renewal {
-    /// Paths that were covered anew.
+    /// Paths that were covered anew, each told of once.
     Covered(Vec<PathBuf>),
     /// Path that cannot be kept from the command any more: the command is to be ended.
     Lost(PathBuf),
@@ -179,7 +193,7 @@ impl Covers {
         let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
         let mut places = Places::of(request, |path| !request.fleeting.contains(path) && is_there(path));
         places.between.retain(is_there);
-        Ok(Self { mounts, before, places, open: BTreeMap::new() })
+        Ok(Self { mounts, before, places, open: BTreeMap::new(), told: BTreeSet::new() })
     }
 
     pub(super) fn event(&self) -> PollFd<'_> {
@@ -204,7 +218,9 @@ impl Covers {
                 Standing::Bare if is_file => {
                     cover_with_itself(&root, path, MountAccess::ReadOnly)?;
                     self.open.insert(path.clone(), Instant::now());
-                    covered.push(path.clone());
+                    if self.told.insert(path.clone()) {
+                        covered.push(path.clone());
+                    }
                 }
                 Standing::Bare | Standing::Other => return Ok(Renewal::Lost(path.clone())),
             }
@@ -214,6 +230,13 @@ impl Covers {
             Some((path, _)) => Ok(Renewal::Lost(path.clone())),
             None => Ok(Renewal::Covered(covered)),
         }
+    }
+
+    /// Protected paths at which nothing stands any more.
+    pub(super) fn gone(&self) -> Vec<&Path> {
+        let Ok(root) = open_place(Path::new("/")) else { return Vec::new() };
+        let is_gone = |path: &&Path| matches!(standing(&root, path), Ok(Standing::Gone));
+        self.places.protected.iter().map(PathBuf::as_path).filter(is_gone).collect()
     }
 }
 
@@ -268,4 +291,29 @@ fn can_lease(file: &OwnedFd) -> bool {
     set(F_SETSIG, libc::SIGURG)
         && set(libc::F_SETLEASE, libc::F_RDLCK)
         && set(libc::F_SETLEASE, libc::F_UNLCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_covered_is_an_error_and_what_is_gone_is_none() {
+        let gone = || Err(io::Error::from(io::ErrorKind::NotFound));
+        let looks = Cell::new(0);
+        let found = || {
+            looks.set(looks.get() + 1);
+            Ok(())
+        };
+        let error = cover_found(3, found, |()| gone()).unwrap_err();
+        assert_eq!((looks.get(), error.to_string().as_str()), (3, "another one stood there each time"));
+        let refused = || Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        for tried in [cover_found(3, found, |()| refused()), cover_found(3, refused, |()| Ok(()))] {
+            assert_eq!(tried.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+        cover_found(3, found, |()| if looks.get() < 6 { gone() } else { Ok(()) }).unwrap();
+        cover_found(3, gone, |()| refused()).unwrap();
+    }
 }

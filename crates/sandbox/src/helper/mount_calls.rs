@@ -169,7 +169,8 @@ pub(super) enum PlaceKind {
 }
 
 /// Opens a place below a folder, made with the folders on its way where they are missing. No link is followed: a
-/// session's `/tmp` may hold links that an earlier command left.
+/// session's `/tmp` may hold links that an earlier command left. Another command of the session may make the same there at
+/// the same time.
 pub(super) fn make_place(folder: impl AsFd, path: &Path, kind: PlaceKind) -> io::Result<OwnedFd> {
     let names: Vec<&OsStr> = path
         .components()
@@ -184,16 +185,63 @@ pub(super) fn make_place(folder: impl AsFd, path: &Path, kind: PlaceKind) -> io:
         let is_folder = index + 1 < names.len() || kind == PlaceKind::Folder;
         here = match openat(&here, *name, flags, Mode::empty()) {
             Err(Errno::NOENT) if is_folder => {
-                mkdirat(&here, *name, Mode::from_raw_mode(0o755))?;
+                unless_there(mkdirat(&here, *name, Mode::from_raw_mode(0o755)))?;
                 openat(&here, *name, flags | OFlags::DIRECTORY, Mode::empty())?
             }
             Err(Errno::NOENT) => {
                 let create = OFlags::CREATE | OFlags::EXCL | OFlags::RDONLY | OFlags::CLOEXEC;
-                drop(openat(&here, *name, create, Mode::from_raw_mode(0o444))?);
+                unless_there(openat(&here, *name, create, Mode::from_raw_mode(0o444)).map(drop))?;
                 openat(&here, *name, flags, Mode::empty())?
             }
             other => other?,
         };
     }
     Ok(here)
+}
+
+/// Whether a place was made, or stands there by now, made by another command of the session.
+fn unless_there(made: Result<(), Errno>) -> Result<(), Errno> {
+    match made {
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::path::PathBuf;
+    use std::sync::Barrier;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_place_that_others_make_at_the_same_time_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, together) = (File::open(folder.path()).unwrap(), Barrier::new(4));
+        let make = |number: i32| {
+            together.wait();
+            let deep: PathBuf = (0..50).map(|_| number.to_string()).collect();
+            make_place(&top, &deep, PlaceKind::Folder)?;
+            make_place(&top, &deep.join("file"), PlaceKind::File)
+        };
+        let made: Vec<io::Result<()>> = thread::scope(|scope| {
+            let each = || (0..10).map(|number| make(number).map(drop)).collect::<Vec<_>>();
+            let makers: Vec<_> = (0..4).map(|_| scope.spawn(each)).collect();
+            makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
+        });
+        assert_eq!(made.len(), 40);
+        made.into_iter().collect::<io::Result<()>>().unwrap();
+    }
+
+    #[test]
+    fn no_link_is_followed_to_a_place() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", folder.path().join("link")).unwrap();
+        let top = File::open(folder.path()).unwrap();
+        assert!(make_place(&top, Path::new("link/a"), PlaceKind::Folder).is_err());
+        assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
+    }
 }

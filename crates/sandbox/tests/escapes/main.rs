@@ -21,6 +21,7 @@ mod larger_repository;
 mod left_out;
 mod matrix;
 mod networks;
+mod other_names;
 mod overlapping;
 mod published;
 mod refused_calls;

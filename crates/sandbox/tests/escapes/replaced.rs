@@ -142,6 +142,32 @@ fn an_owner_who_saves_again_and_again_ends_no_command() {
         world.run_in_walls(line, Level::Full, limits(), &[IN_SESSION]).unwrap()
     });
     assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+    let is_named =
+        |notice: &&Notice| matches!(notice, Notice::Lacks(what) if what.contains("AGENTS.md was replaced"));
+    assert_eq!(outcome.notices.iter().filter(is_named).count(), 1, "{outcome:?}");
+}
+
+#[test]
+fn what_is_gone_at_the_end_is_named() {
+    for (omitted, named) in [(&[IN_SESSION][..], true), (&[IN_SESSION, "renewed-covers"], false)] {
+        let world = World::new(User::Own);
+        let outcome = thread::scope(|scope| {
+            scope.spawn(|| {
+                let late = Instant::now() + Duration::from_secs(60);
+                while !world.path("root/asked").exists() {
+                    assert!(Instant::now() < late, "nobody asked");
+                    thread::yield_now();
+                }
+                fs::remove_file(world.path("root/AGENTS.md")).unwrap();
+            });
+            let line = "touch asked; while test -e AGENTS.md; do sleep 0.01; done";
+            world.run_in_walls(line, Level::Full, limits(), omitted).unwrap()
+        });
+        assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+        let path = world.path("root/AGENTS.md").display().to_string();
+        let is_named = |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.starts_with(&format!("{path} is gone")));
+        assert_eq!(outcome.notices.iter().any(is_named), named, "{outcome:?}");
+    }
 }
 
 /// Whether a file that its owner saved is changed by a command, with some protections omitted.
