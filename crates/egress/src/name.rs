@@ -6,8 +6,9 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-/// Endings of names that only this machine or its network knows (RFC 6761, 6762, 8375, and the one ICANN reserved).
-const LOCAL: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "onion"];
+/// Endings of names that only this machine or its network knows (RFC 6761, 6762, 8375, the one ICANN reserved, and that of
+/// many routers).
+const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "onion", "lan"];
 
 /// A host's name as names are compared: in lower case, without a final dot, an IPv6 address without brackets.
 pub(crate) fn normal(host: &str) -> String {

@@ -157,6 +157,7 @@ async fn x29_no_spelling_of_a_private_host_is_reached_and_none_is_looked_up() {
         "printer.local",
         "metadata.google.internal",
         "nas.home.arpa",
+        "nas.lan",
         "intranet",
         "intranet.",
     ] {

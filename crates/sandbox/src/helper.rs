@@ -255,7 +255,7 @@ fn wait_for_namespace(
     (signs, mut covers): (&mut SignsOfLife, Option<&mut Covers>),
 ) -> Result<(), Failure> {
     let ended = pidfd_open(inner, PidfdFlags::empty()).step("process descriptor")?;
-    let mut asked = false;
+    let (mut asked, mut is_lost) = (false, false);
     loop {
         signs.give();
         let mut events = vec![PollFd::new(&ended, PollFlags::IN)];
@@ -272,8 +272,10 @@ fn wait_for_namespace(
         let has_ended = !events[0].revents().is_empty();
         let is_asked = !asked && events.last().is_some_and(|event| !event.revents().is_empty());
         if let Some(covers) = &mut covers
+            && !is_lost
             && !renew(covers, control)
         {
+            is_lost = true;
             let _ = kill_process(inner, Signal::KILL);
         }
         if happened == 0 && asked {

@@ -1,5 +1,7 @@
 //! Forms: what a question asks for besides yes or no, as a server of tools describes it (spec: agent §5 *Elicitation*).
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 use text::terminal::one_line;
@@ -39,6 +41,8 @@ pub struct FormField {
     /// What its server says of it, in one line; may be empty.
     pub about: String,
     pub kind: FieldKind,
+    /// What it takes, for whoever fills it in.
+    takes: String,
     pub is_required: bool,
     pub default: Option<Value>,
 }
@@ -72,6 +76,10 @@ impl Form {
         }
         for (name, property) in properties {
             field(name, property, false).map_err(|why| format!("field {}: {why}", shortened(name)))?;
+        }
+        let is_field = |name: &&Value| name.as_str().is_some_and(|name| properties.contains_key(name));
+        if let Some(name) = schema["required"].as_array().into_iter().flatten().find(|name| !is_field(name)) {
+            return Err(format!("it needs {}, which is none of its fields", shortened(&said(name))));
         }
         ArgumentSchema::with_formats(&schema)?;
         Ok(Self(schema))
@@ -151,14 +159,8 @@ impl Form {
 impl FormField {
     /// The field in one line, for whoever fills it in.
     pub fn line(&self) -> String {
-        let Self { name, about, kind, is_required, default } = self;
-        let mut takes = match kind {
-            FieldKind::Text => "text".to_owned(),
-            FieldKind::Number => "number".to_owned(),
-            FieldKind::YesOrNo => "y or n".to_owned(),
-            FieldKind::Choice(choices) => format!("one of {}", named(choices)),
-            FieldKind::Choices(choices) => format!("some, with commas, of {}", named(choices)),
-        };
+        let Self { name, about, takes, is_required, default, .. } = self;
+        let mut takes = takes.clone();
         match default {
             Some(default) => takes += &format!("; without it {}", said(default)),
             None if *is_required => takes += "; needed",
@@ -222,7 +224,17 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
         if !choices.iter().all(|one| is_plain(&one.value) && one.title.as_deref().is_none_or(is_plain)) {
             return Err("a choice cannot be shown".to_owned());
         }
+        if !has_names_of_their_own(choices) {
+            return Err("two of its choices have one name".to_owned());
+        }
     }
+    if let FieldKind::Choices(choices) = &kind {
+        let is_one = |text: &str| !text.contains(',');
+        if !choices.iter().all(|one| is_one(&one.value) || one.title.as_deref().is_some_and(is_one)) {
+            return Err("a choice has a comma, which parts them".to_owned());
+        }
+    }
+    let takes = takes(property, &kind)?;
     let texts = ["title", "description"].into_iter().filter_map(|key| property[key].as_str());
     let whole = texts.collect::<Vec<_>>().join(" – ");
     let whole = one_line(&whole);
@@ -235,7 +247,64 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
     if default.as_ref().is_some_and(|default| said(default).chars().count() > SAID_CHARS) {
         return Err(format!("what it has without an answer is longer than {SAID_CHARS} characters"));
     }
-    Ok(FormField { name: name.to_owned(), about, kind, is_required, default })
+    Ok(FormField { name: name.to_owned(), about, kind, takes, is_required, default })
+}
+
+/// Whether no name leads to two of the choices.
+fn has_names_of_their_own(choices: &[Choice]) -> bool {
+    let names = |choice: &Choice| {
+        let title = choice.title.clone().filter(|title| *title != choice.value);
+        [Some(choice.value.clone()), title].into_iter().flatten()
+    };
+    let all: Vec<String> = choices.iter().flat_map(names).collect();
+    all.iter().collect::<HashSet<_>>().len() == all.len()
+}
+
+/// What a field takes, with its bounds.
+///
+/// # Errors
+/// Nothing is within them.
+fn takes(property: &Value, kind: &FieldKind) -> Result<String, String> {
+    let bounds = |least: &str, most: &str| {
+        let (from, to) = (&property[least], &property[most]);
+        let is_empty = from.as_f64().zip(to.as_f64()).is_some_and(|(from, to)| from > to);
+        match (from.is_number(), to.is_number()) {
+            _ if is_empty => Err(format!("{least} is more than {most}")),
+            (true, true) => Ok(Some(format!("{from} to {to}"))),
+            (true, false) => Ok(Some(format!("at least {from}"))),
+            (false, true) => Ok(Some(format!("at most {to}"))),
+            (false, false) => Ok(None),
+        }
+    };
+    let is_whole = property["type"] == "integer";
+    Ok(match kind {
+        FieldKind::Text => {
+            let form = match property["format"].as_str() {
+                Some("date") => "date, 2026-01-31".to_owned(),
+                Some("date-time") => "time, 2026-01-31T18:30:00Z".to_owned(),
+                Some("email") => "mail address".to_owned(),
+                Some("uri") => "address, https://example.org/".to_owned(),
+                _ => "text".to_owned(),
+            };
+            bounds("minLength", "maxLength")?
+                .map_or(form.clone(), |length| format!("{form}, {length} characters"))
+        }
+        FieldKind::Number => match bounds("minimum", "maximum")? {
+            Some(range) if is_whole => range,
+            Some(range) => format!("number, {range}"),
+            None if is_whole => "whole number".to_owned(),
+            None => "number".to_owned(),
+        },
+        FieldKind::YesOrNo => "y or n".to_owned(),
+        FieldKind::Choice(choices) => format!("one of {}", named(choices)),
+        FieldKind::Choices(choices) => {
+            if property["minItems"].as_u64().is_some_and(|least| least > choices.len() as u64) {
+                return Err("it needs more choices than it has".to_owned());
+            }
+            let number = bounds("minItems", "maxItems")?.unwrap_or_else(|| "some".to_owned());
+            format!("{number}, with commas, of {}", named(choices))
+        }
+    })
 }
 
 /// What may be chosen; none where anything may.
@@ -309,8 +378,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "name (text; needed): Name – as on your card",
-                "age (number; needed)",
+                "name (text, at least 2 characters; needed): Name – as on your card",
+                "age (at least 0; needed)",
                 "news (y or n; without it n)",
                 "colour (one of r (Red), g (Green))",
                 "days (some, with commas, of mo (Monday), tu)",
@@ -322,6 +391,24 @@ mod tests {
         assert_eq!(given(&form, &all).unwrap(), values);
         let least = [("name", "Ann"), ("age", "30"), ("colour", "")];
         assert_eq!(given(&form, &least).unwrap(), json!({"name": "Ann", "age": 30, "news": false}));
+    }
+
+    #[test]
+    fn a_field_says_what_it_takes_and_within_which_bounds() {
+        for (property, takes) in [
+            (json!({"type": "integer", "minimum": 1, "maximum": 100}), "1 to 100"),
+            (json!({"type": "integer"}), "whole number"),
+            (json!({"type": "number", "maximum": 0.5}), "number, at most 0.5"),
+            (json!({"type": "string", "format": "date"}), "date, 2026-01-31"),
+            (json!({"type": "string", "minLength": 2, "maxLength": 9}), "text, 2 to 9 characters"),
+            (
+                json!({"type": "array", "minItems": 1, "maxItems": 2, "items": {"enum": ["a", "b", "c"]}}),
+                "1 to 2, with commas, of a, b, c",
+            ),
+        ] {
+            let form = Form::new(json!({"type": "object", "properties": {"a": property}})).unwrap();
+            assert_eq!(form.fields()[0].line(), format!("a ({takes})"));
+        }
     }
 
     #[test]
@@ -368,10 +455,27 @@ mod tests {
             json!({"type": "string", "enum": []}),
             json!({"type": "string", "enum": ["a\u{1b}[2J"]}),
             json!({"type": ["string", "null"]}),
+            json!({"type": "integer", "minimum": 5, "maximum": 1}),
+            json!({"type": "string", "minLength": 5, "maxLength": 1}),
+            json!({"type": "array", "minItems": 3, "items": {"enum": ["a", "b"]}}),
+            json!({"type": "array", "minItems": 2, "maxItems": 1, "items": {"enum": ["a", "b"]}}),
+            json!({"type": "array", "items": {"enum": ["x, y", "z"]}}),
+            json!({"type": "string", "enum": ["a", "b"], "enumNames": ["One", "One"]}),
+            json!({"type": "string", "oneOf": [{"const": "a", "title": "b"}, {"const": "b", "title": "a"}]}),
             json!({"type": "string", "$ref": "file:///etc/passwd"}),
         ] {
             assert!(of(property.clone()).is_err(), "{property}");
         }
+        for property in [
+            json!({"type": "integer", "minimum": 1, "maximum": 1}),
+            json!({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}),
+            json!({"type": "string", "enum": ["x, y", "z"], "enumNames": ["x, y", "Z"]}),
+            json!({"type": "array", "items": {"anyOf": [{"const": "x, y", "title": "both"}, {"const": "z"}]}}),
+        ] {
+            assert!(of(property.clone()).is_ok(), "{property}");
+        }
+        let ghost = json!({"type": "object", "required": ["ghost"], "properties": {"a": {"type": "string"}}});
+        assert_eq!(Form::new(ghost).unwrap_err(), "it needs \"ghost\", which is none of its fields");
         let many: Map<String, Value> =
             (0..=MOST_FIELDS).map(|n| (n.to_string(), json!({"type": "string"}))).collect();
         assert!(Form::new(json!({"type": "object", "properties": many})).is_err());

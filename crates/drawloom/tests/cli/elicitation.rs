@@ -54,7 +54,7 @@ fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
         (
             Some("the server of notes:ask asks you. Answer it? It is told to that server"),
             Some(
-                "  Who are you?\n  Say it all.\nfield name (text; needed): Name\n\
+                "  Who are you?\n  Say it all.\nfield name (text, at least 2 characters; needed): Name\n\
                  field news (y or n; without it n): letters to you\nfield colour (one of r (Red), g (Green))"
             )
         )
@@ -200,7 +200,7 @@ fn a_question_ends_with_the_call_that_it_stands_in() {
 
 #[test]
 fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_then() {
-    for asks in ["[y/N, or n and why]", "field name (text; needed): Name >"] {
+    for asks in ["[y/N, or n and why]", "field name (text, at least 2 characters; needed): Name >"] {
         let world = world(&json!({}));
         let project = text(&world.path("project"));
         let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
@@ -233,10 +233,10 @@ fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     terminal.types("go\r");
     terminal.shows("[y/N, or n and why]");
     terminal.types("y\r");
-    terminal.shows("name (text; needed): Name >");
+    terminal.shows("name (text, at least 2 characters; needed): Name >");
     // Too short: it is asked for again.
     terminal.types("A\r");
-    terminal.shows("name must be at least 2 chars; field name (text; needed): Name >");
+    terminal.shows("name must be at least 2 chars; field name (text, at least");
     terminal.types("Ann\r");
     terminal.shows("news (y or n; without it n): letters to you >");
     terminal.types("maybe\r");

@@ -315,9 +315,9 @@ fn what_its_owner_saves_while_a_command_runs_stays() {
             for entry in fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    rest.push(path)
+                    rest.push(path);
                 } else {
-                    quarantined.push(fs::read_to_string(path).unwrap())
+                    quarantined.push(fs::read_to_string(path).unwrap());
                 }
             }
         }

@@ -109,6 +109,12 @@ impl Replacement {
         let path = world.path(self.named).display().to_string();
         let is_named = |notice: &Notice| matches!(notice, Notice::Lacks(what) if what.contains(&path));
         assert!(outcome.notices.iter().any(is_named), "{}: {outcome:?}", self.name);
+        // Nothing is told twice.
+        let notices = &outcome.notices;
+        assert!(
+            notices.iter().enumerate().all(|(at, notice)| !notices[..at].contains(notice)),
+            "{outcome:?}"
+        );
     }
 }
 

@@ -22,8 +22,9 @@ use crate::event::QuestionKind;
 use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
 use crate::runtime::Runtime;
 
-/// Characters of what a server says, bytes of its form, and of an address that it sends a person to.
+/// Characters of what a server says, lines of it that are shown, bytes of its form, and of an address that it sends a person to.
 const MESSAGE_CHARS: usize = 2_000;
+const MESSAGE_LINES: usize = 40;
 const FORM_BYTES: usize = 32 << 10;
 const ADDRESS_BYTES: usize = 2_000;
 
@@ -69,9 +70,7 @@ impl PersonOfCall {
         if message.chars().count() > MESSAGE_CHARS {
             return Err(format!("its message is longer than {MESSAGE_CHARS} characters"));
         }
-        let mut about: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
-        // Many of them would take the rest off the screen.
-        about.dedup_by(|next, line| next.trim().is_empty() && line.trim().is_empty());
+        let mut about = shown_lines(message);
         let (asks, form) = match mode {
             ElicitationMode::Form(schema) => {
                 let form = Form::new(self.masked(&schema)?)?;
@@ -175,6 +174,19 @@ fn any_of<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     all.join(" or ")
 }
 
+/// Lines of what a server says, each behind an indent. Many of them, or of blank ones, would take the rest off the screen.
+fn shown_lines(message: &str) -> Vec<String> {
+    // The blank of Braille, and that of Hangul, are letters by their classes.
+    let is_blank =
+        |line: &str| line.chars().all(|c| c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}'));
+    let mut lines: Vec<String> = message.lines().map(|line| format!("  {}", line.trim_end())).collect();
+    lines.dedup_by(|next, line| is_blank(next) && is_blank(line));
+    let more = lines.len().saturating_sub(MESSAGE_LINES);
+    lines.truncate(MESSAGE_LINES);
+    lines.extend((more > 0).then(|| format!("  … (lines not shown: {more})")));
+    lines
+}
+
 /// The host of an address that a person is sent to. Readers differ on addresses that are written in odd ways: one is taken that
 /// each reads as the same.
 ///
@@ -199,5 +211,22 @@ fn host(address: &str) -> Result<String, String> {
     match (Gate::default().judge(&public, &url), url.host_str()) {
         (Ok(_), Some(host)) => Ok(host.to_owned()),
         _ => Err("its address leads to no host of the public network".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_lines_the_first_are_shown_and_the_rest_is_counted() {
+        assert_eq!(shown_lines("a\n\n\u{2800}\n \u{3164}\nb "), ["  a", "  ", "  b"]);
+        let whole = shown_lines(&".\n".repeat(MESSAGE_LINES));
+        assert_eq!((whole.len(), whole.last().unwrap().as_str()), (MESSAGE_LINES, "  ."));
+        let cut = shown_lines(&".\n".repeat(MESSAGE_LINES + 7));
+        assert_eq!(
+            (cut.len(), cut.last().unwrap().as_str()),
+            (MESSAGE_LINES + 1, "  … (lines not shown: 7)")
+        );
     }
 }
