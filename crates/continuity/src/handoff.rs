@@ -16,6 +16,9 @@ pub const MAX_BYTES: usize = 2048;
 /// Most entries of [`Section::NextSteps`].
 pub const MAX_STEPS: usize = 5;
 
+/// Most findings that are told one by one.
+const MOST_TOLD: usize = 100;
+
 /// Bytes of a file that is still read when it is checked; of a longer one its size alone is told.
 const MOST_READ: usize = 32 * MAX_BYTES;
 
@@ -122,7 +125,7 @@ impl Handoff {
 }
 
 /// Everything that the author of a handoff should look at, by line: errors are breaches of structure and size, warnings
-/// the rest.
+/// the rest. Of more than 100 findings the last one is the count of those left out, an error where one of them is.
 #[must_use]
 pub fn check(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -138,6 +141,12 @@ pub fn check(text: &str) -> Vec<Finding> {
     found.extend(bracketed::findings(text));
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
+    if found.len() > MOST_TOLD {
+        let rest = found.split_off(MOST_TOLD);
+        let why = format!("{} more were found", rest.len());
+        let has_error = rest.iter().any(|finding| finding.severity == Severity::Error);
+        found.push(if has_error { error } else { warning }("more_problems", None, why));
+    }
     found
 }
 

@@ -34,11 +34,11 @@ fn told(kind: DetectionKind) -> (&'static str, &'static str) {
         }
         DetectionKind::RoleTag => ("role_tag", "a tag or token by which models tell who speaks"),
         DetectionKind::RoleMarker => {
-            ("role_marker", "a role with a colon at the start of the line, as if it spoke")
+            ("role_marker", "a role with a colon at the start of the entry, as if it spoke")
         }
         DetectionKind::OverridePhrase => {
             ("override_phrase", "words that would have instructions ignored, or told")
         }
-        DetectionKind::Encoded => ("encoded_text", "a long text in Base64"),
+        DetectionKind::Encoded => ("encoded_text", "a long text in Base64 or hexadecimal digits"),
     }
 }
