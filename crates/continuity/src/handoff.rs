@@ -8,6 +8,8 @@ mod activity;
 mod bracketed;
 mod parser;
 
+pub(crate) use activity::activity;
+pub(crate) use bracketed::{bracket, bracketed_text};
 pub use skills::{Finding, Severity};
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
@@ -94,6 +96,13 @@ impl Handoff {
     pub fn parse(text: &str) -> ParsedHandoff {
         let outline = parser::read(text);
         ParsedHandoff { handoff: outline.handoff(), findings: outline.findings }
+    }
+
+    /// The entries that have text, in the order of the document.
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { current_work, stopping_point, key_outcomes, open_questions, next_steps } = self;
+        let lists = key_outcomes.iter_mut().chain(open_questions).chain(next_steps);
+        [current_work, stopping_point].into_iter().chain(lists).filter(|entry| !entry.is_empty())
     }
 
     /// The text of the document. Reading it gives this document again.

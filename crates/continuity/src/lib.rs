@@ -1,3 +1,5 @@
 //! Continuity: sessions that pick up where the last one stopped (spec: continuity).
 
+pub mod deterministic;
 pub mod handoff;
+pub mod overflow;

@@ -162,7 +162,8 @@ fn a_log_of_activity_is_warned_of_and_an_outcome_is_not() {
     );
     let next = |text: &str| warnings(&GOOD.replace("Ask about line ends.", text));
     assert_eq!(next("We fixed it."), [(18, "activity")]);
-    assert_eq!(next("Updated tables want a test."), []);
+    assert_eq!(next("Ran the tests."), [(18, "activity")]);
+    assert_eq!(next("Run the tests that we added?"), []);
     let stopped = |text: &str| warnings(&GOOD.replace("Its test of wide rows fails at line 40.", text));
     assert_eq!(stopped("Fixed the reader; the test of wide rows fails."), []);
     assert_eq!(stopped("We fixed the reader."), [(7, "activity")]);

@@ -7,7 +7,7 @@ use skills::Finding;
 use text::cut::sentence_ends;
 
 use super::parser::Outline;
-use super::{Section, warning};
+use super::{Section, SectionForm, warning};
 
 /// Verbs of work in the past tense, which say nothing of its result.
 const VERBS: [&str; 40] = [
@@ -136,10 +136,10 @@ pub(super) fn findings(outline: &Outline) -> Vec<Finding> {
 }
 
 /// The verb of the first sentence in an entry of a section that tells of an activity. A question tells of none. A verb
-/// counts behind "we" or "I" wherever it stands, and in Key Outcomes at the beginning of a sentence too: where the work
-/// stopped is said in the past, and steps and questions begin with such words as well.
+/// counts behind "we" or "I" wherever it stands, and in a list at the beginning of a sentence too: of what the work is about
+/// and where it stopped is said in the past.
 pub(crate) fn activity(section: Section, text: &str) -> Option<&'static str> {
-    let alone = section == Section::KeyOutcomes;
+    let alone = section.form() != SectionForm::OneLine;
     let mut from = 0;
     sentence_ends(text).chain([text.len()]).find_map(|end| {
         let sentence = &text[std::mem::replace(&mut from, end)..end];
