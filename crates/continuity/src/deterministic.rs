@@ -28,6 +28,7 @@ use entry::{clean, quotation, sentences, shortened, within_brackets};
 use layout::Layout;
 
 pub use entry::{MAX_OVERFLOW_CHARS, MAX_QUOTATION_CHARS};
+pub(crate) use layout::leaving;
 
 /// Most characters of Current Work, of a request in Stopping Point, of a question and of a step.
 pub const MAX_LINE_CHARS: usize = 160;

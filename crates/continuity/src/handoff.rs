@@ -5,11 +5,10 @@
 //! line, and the text of it still stands in the document. Rendering a document and reading that gives the same document.
 
 mod activity;
-mod bracketed;
+pub(crate) mod bracketed;
 mod parser;
 
 pub(crate) use activity::activity;
-pub(crate) use bracketed::{bracket, bracketed_text};
 pub use skills::{Finding, Severity};
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
@@ -22,7 +21,7 @@ pub const MAX_STEPS: usize = 5;
 const MOST_TOLD: usize = 100;
 
 /// Bytes of a file that is still read when it is checked; of a longer one its size alone is told.
-const MOST_READ: usize = 32 * MAX_BYTES;
+pub(crate) const MOST_READ: usize = 32 * MAX_BYTES;
 
 const TITLE: &str = "HANDOFF.md";
 
@@ -98,6 +97,18 @@ impl Handoff {
         ParsedHandoff { handoff: outline.handoff(), findings: outline.findings }
     }
 
+    /// Entries of a section; of one of a single line none where it is empty.
+    pub(crate) fn entries(&self, section: Section) -> &[String] {
+        let one = |line| if String::is_empty(line) { &[] } else { std::slice::from_ref(line) };
+        match section {
+            Section::CurrentWork => one(&self.current_work),
+            Section::StoppingPoint => one(&self.stopping_point),
+            Section::KeyOutcomes => &self.key_outcomes,
+            Section::OpenQuestions => &self.open_questions,
+            Section::NextSteps => &self.next_steps,
+        }
+    }
+
     /// The entries that have text, in the order of the document.
     fn entries_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let Self { current_work, stopping_point, key_outcomes, open_questions, next_steps } = self;
@@ -109,17 +120,9 @@ impl Handoff {
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = format!("# {TITLE}\n");
-        let one = std::slice::from_ref::<String>;
         for section in Section::ALL {
-            let entries = match section {
-                Section::CurrentWork => one(&self.current_work),
-                Section::StoppingPoint => one(&self.stopping_point),
-                Section::KeyOutcomes => &self.key_outcomes,
-                Section::OpenQuestions => &self.open_questions,
-                Section::NextSteps => &self.next_steps,
-            };
             out += &format!("\n## {}\n", section.heading());
-            for (index, entry) in entries.iter().filter(|entry| !entry.is_empty()).enumerate() {
+            for (index, entry) in self.entries(section).iter().filter(|entry| !entry.is_empty()).enumerate() {
                 match section.form() {
                     SectionForm::OneLine => {}
                     SectionForm::Bullets => out += "- ",
@@ -159,7 +162,7 @@ pub fn check(text: &str) -> Vec<Finding> {
     found
 }
 
-fn error(code: &'static str, line: Option<usize>, why: impl Into<String>) -> Finding {
+pub(crate) fn error(code: &'static str, line: Option<usize>, why: impl Into<String>) -> Finding {
     Finding { line, code, severity: Severity::Error, why: why.into() }
 }
 

@@ -6,7 +6,7 @@ use text::frame::plain_name;
 use text::grapheme;
 use text::sanitiser::sanitise;
 
-use crate::handoff::bracketed_text;
+use crate::handoff::bracketed::bracketed_text;
 
 /// Most characters of a quotation of what is of trust `outside`, with its origin.
 pub const MAX_QUOTATION_CHARS: usize = 160;

@@ -4,8 +4,8 @@
 //! down to two, Open Questions down to one, Next Steps down to three, then Key Outcomes and Next Steps down to one. Only
 //! where one line each is still too long (in scripts of three and four bytes) are the lines themselves cut shorter.
 
-use super::{Candidate, DeterministicHandoff, EntrySource, MAX_OUTCOMES};
-use crate::handoff::{Handoff, MAX_BYTES, MAX_STEPS, Section, activity, bracket};
+use super::{Candidate, DeterministicHandoff, EntrySource, MAX_OUTCOME_CHARS, MAX_OUTCOMES};
+use crate::handoff::{Handoff, MAX_BYTES, MAX_STEPS, Section, activity, bracketed::bracket};
 
 /// Sections that entries leave from, and how many stay in them, in order.
 const LEAVING: [(Section, usize); 7] = [
@@ -20,6 +20,11 @@ const LEAVING: [(Section, usize); 7] = [
 
 /// Characters of a line below which nothing is cut.
 const SHORTEST: usize = 8;
+
+/// The section that an entry leaves next, from its end; none where one entry each is left.
+pub(crate) fn leaving(count: impl Fn(Section) -> usize) -> Option<Section> {
+    LEAVING.into_iter().find(|(section, stay)| count(*section) > *stay).map(|(section, _)| section)
+}
 
 pub(super) struct Layout {
     candidates: Vec<Candidate>,
@@ -79,17 +84,12 @@ impl Layout {
         let handoff = loop {
             self.leave_activity();
             let mut handoff = self.handoff();
-            bracket(&mut handoff);
+            // Brackets make it no shorter.
             if handoff.render().len() <= MAX_BYTES {
-                break handoff;
+                bracket(&mut handoff);
             }
-            let leaves = LEAVING.into_iter().find(|(section, stay)| self.standing(*section) > *stay);
-            match leaves {
-                Some((section, _)) => {
-                    self.sections[section as usize].pop();
-                }
-                None if self.cap <= SHORTEST => break handoff,
-                None => self.cap = (self.cap / 2).min(super::MAX_OUTCOME_CHARS),
+            if handoff.render().len() <= MAX_BYTES || !self.shorten() {
+                break handoff;
             }
         };
         let mut sources = Vec::new();
@@ -105,6 +105,18 @@ impl Layout {
         let left = self.candidates.iter().zip(whole).filter(|(_, is_whole)| !is_whole);
         let overflow = left.filter_map(|(candidate, _)| Some(candidate.overflow(candidate.label?))).collect();
         DeterministicHandoff { handoff, sources, overflow }
+    }
+
+    /// Lets one entry leave, or cuts lines shorter; whether there was something to do.
+    fn shorten(&mut self) -> bool {
+        match leaving(|section| self.standing(section)) {
+            Some(section) => self.sections[section as usize].pop().is_some(),
+            None if self.cap <= SHORTEST => false,
+            None => {
+                self.cap = (self.cap / 2).min(MAX_OUTCOME_CHARS);
+                true
+            }
+        }
     }
 
     /// Takes out what would be a log of activity, as a line that is cut may be.

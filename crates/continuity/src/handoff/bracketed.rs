@@ -9,7 +9,7 @@ use text::sanitiser::{DetectionKind, sanitise};
 use super::{Handoff, warning};
 
 /// A warning for each line and each kind of what is found in it.
-pub(super) fn findings(text: &str) -> Vec<Finding> {
+pub(crate) fn findings(text: &str) -> Vec<Finding> {
     // A byte order mark at the beginning is read as one.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut found: Vec<Finding> = Vec::new();

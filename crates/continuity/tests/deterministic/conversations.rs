@@ -32,7 +32,7 @@ enum Language {
 }
 
 /// Something that happens in a conversation. Numbers choose among texts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Event {
     Note(NoteKind, usize, bool),
     /// Corrects an earlier note.
@@ -192,7 +192,7 @@ pub(crate) fn conversations() -> impl Strategy<Value = Conversation> {
         let first = Event::Ask { words: 0, decides: None, tells: None, had_effects: true, end: 0 };
         (events, 0..4_usize, any::<usize>()).prop_map(move |(events, plan, extras)| {
             let mut maker = Maker::new(language, is_hostile);
-            std::iter::once(first.clone()).chain(events).for_each(|event| maker.add(event));
+            std::iter::once(first).chain(events).for_each(|event| maker.add(event));
             maker.conversation(plan, extras)
         })
     })
