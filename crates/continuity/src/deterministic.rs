@@ -24,10 +24,11 @@ use text::fold::folded;
 
 use crate::handoff::{Handoff, Section};
 use decision::decides;
-use entry::{clean, quotation, sentences, shortened, within_brackets};
+use entry::{
+    MAX_OVERFLOW_CHARS, MAX_QUOTATION_CHARS, clean, quotation, sentences, shortened, within_brackets,
+};
 use layout::Layout;
 
-pub use entry::{MAX_OVERFLOW_CHARS, MAX_QUOTATION_CHARS};
 pub(crate) use layout::leaving;
 
 /// Most characters of Current Work, of a request in Stopping Point, of a question and of a step.

@@ -9,10 +9,10 @@ use text::sanitiser::sanitise;
 use crate::handoff::bracketed::bracketed_text;
 
 /// Most characters of a quotation of what is of trust `outside`, with its origin.
-pub const MAX_QUOTATION_CHARS: usize = 160;
+pub(super) const MAX_QUOTATION_CHARS: usize = 160;
 
 /// Most characters of an entry of the overflow.
-pub const MAX_OVERFLOW_CHARS: usize = 600;
+pub(super) const MAX_OVERFLOW_CHARS: usize = 600;
 
 /// Most characters of the origin of a quotation.
 const MAX_ORIGIN_CHARS: usize = 40;
