@@ -5,9 +5,10 @@
 //! line, and the text of it still stands in the document. Rendering a document and reading that gives the same document.
 
 mod activity;
-mod bracketed;
+pub(crate) mod bracketed;
 mod parser;
 
+pub(crate) use activity::activity;
 use text::finding::Finding;
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
@@ -16,8 +17,11 @@ pub const MAX_BYTES: usize = 2048;
 /// Most entries of [`Section::NextSteps`].
 pub const MAX_STEPS: usize = 5;
 
+/// Most findings that are told one by one.
+const MOST_TOLD: usize = 100;
+
 /// Bytes of a file that is still read when it is checked; of a longer one its size alone is told.
-const MOST_READ: usize = 32 * MAX_BYTES;
+pub(crate) const MOST_READ: usize = 32 * MAX_BYTES;
 
 const TITLE: &str = "HANDOFF.md";
 
@@ -93,21 +97,32 @@ impl Handoff {
         ParsedHandoff { handoff: outline.handoff(), findings: outline.findings }
     }
 
+    /// Entries of a section; of one of a single line none where it is empty.
+    pub(crate) fn entries(&self, section: Section) -> &[String] {
+        let one = |line| if String::is_empty(line) { &[] } else { std::slice::from_ref(line) };
+        match section {
+            Section::CurrentWork => one(&self.current_work),
+            Section::StoppingPoint => one(&self.stopping_point),
+            Section::KeyOutcomes => &self.key_outcomes,
+            Section::OpenQuestions => &self.open_questions,
+            Section::NextSteps => &self.next_steps,
+        }
+    }
+
+    /// The entries that have text, in the order of the document.
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { current_work, stopping_point, key_outcomes, open_questions, next_steps } = self;
+        let lists = key_outcomes.iter_mut().chain(open_questions).chain(next_steps);
+        [current_work, stopping_point].into_iter().chain(lists).filter(|entry| !entry.is_empty())
+    }
+
     /// The text of the document. Reading it gives this document again.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = format!("# {TITLE}\n");
-        let one = std::slice::from_ref::<String>;
         for section in Section::ALL {
-            let entries = match section {
-                Section::CurrentWork => one(&self.current_work),
-                Section::StoppingPoint => one(&self.stopping_point),
-                Section::KeyOutcomes => &self.key_outcomes,
-                Section::OpenQuestions => &self.open_questions,
-                Section::NextSteps => &self.next_steps,
-            };
             out += &format!("\n## {}\n", section.heading());
-            for (index, entry) in entries.iter().filter(|entry| !entry.is_empty()).enumerate() {
+            for (index, entry) in self.entries(section).iter().filter(|entry| !entry.is_empty()).enumerate() {
                 match section.form() {
                     SectionForm::OneLine => {}
                     SectionForm::Bullets => out += "- ",
@@ -122,7 +137,7 @@ impl Handoff {
 }
 
 /// Everything that the author of a handoff should look at, by line: errors are breaches of structure and size, warnings
-/// the rest.
+/// the rest. Of more than 100 findings the last one is the count of those left out, an error where one of them is.
 #[must_use]
 pub fn check(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -138,5 +153,12 @@ pub fn check(text: &str) -> Vec<Finding> {
     found.extend(bracketed::findings(text));
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
+    if found.len() > MOST_TOLD {
+        let rest = found.split_off(MOST_TOLD);
+        let why = format!("{} more were found", rest.len());
+        let has_error = rest.iter().any(Finding::is_error);
+        let told = if has_error { Finding::error } else { Finding::warning };
+        found.push(told("more_problems", why));
+    }
     found
 }

@@ -8,9 +8,9 @@
 //! | Found | Done |
 //! |---|---|
 //! | role tags and tokens of chat templates (`<system>`, `<\|im_start\|>`, `[INST]`) | the bracket that opens them becomes `(` |
-//! | role markers at the start of a line (`System:`) | put in brackets |
-//! | phrases that override instructions, long runs of Base64 | told |
-//! | characters that are not seen, controls but tab and line feed | removed; line ends of other kinds become line feeds |
+//! | role markers at the start of a line, a bullet, a step, a quotation or a heading (`System:`) | put in brackets |
+//! | phrases that override instructions, long runs of Base64 or hexadecimal digits | told |
+//! | characters that are not seen and belong to no word or emoji, controls but tab and line feed | removed; line ends of other kinds become line feeds |
 //!
 //! One pass is the fixpoint. A tag is told by what *follows* its opening bracket, up to the first character that cannot be
 //! of a name, and neither a bracket that became `(` nor one that was put around a marker is of a name: what was no tag
@@ -38,7 +38,7 @@ pub enum DetectionKind {
     RoleMarker,
     /// Words that would have instructions ignored or told. English alone is known.
     OverridePhrase,
-    /// A run of Base64 that is longer than names and digests are.
+    /// A run of Base64 or hexadecimal digits that is longer than names and digests are.
     Encoded,
 }
 
@@ -84,14 +84,17 @@ pub fn sanitise(text: &str) -> Sanitised<'_> {
     // What a comment parts is one word, and what stands within a comment is read by a model as well.
     let with_comments = MatchingCopy::of(&seen.text);
     let without = MatchingCopy::without_comments(&seen.text);
-    for copy in [Some(with_comments), without].into_iter().flatten() {
-        for (kind, edit, (start, end)) in roles::find(&copy) {
+    let mut copies: Vec<MatchingCopy> = [Some(with_comments), without].into_iter().flatten().collect();
+    for copy in &copies {
+        for (kind, edit, (start, end)) in roles::find(copy) {
             edits.push(edit);
             found(kind, start, end);
         }
-        for (start, end) in phrases::find(&copy) {
-            found(DetectionKind::OverridePhrase, start, end);
-        }
+    }
+    // What is a tag or a link depends on brackets, which edits change: only what is told is looked for without them.
+    copies.extend(MatchingCopy::without_markup(&seen.text));
+    for (start, end) in copies.iter().flat_map(phrases::find) {
+        found(DetectionKind::OverridePhrase, start, end);
     }
     for (start, end) in phrases::encoded(&seen.text) {
         found(DetectionKind::Encoded, start, end);

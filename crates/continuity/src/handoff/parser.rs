@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Outline {
             }
         }
     }
-    reader.end(last.max(1))
+    reader.end(last)
 }
 
 /// Level and text of a heading.
@@ -110,21 +110,24 @@ impl Reader {
 
     fn heading(&mut self, level: usize, name: &str, line: usize) {
         let is_first = !self.titled && self.outline.sections.iter().all(Option::is_none);
-        match (level, Section::ALL.into_iter().find(|section| section.heading() == name)) {
-            (1, _) if is_first => {
+        let words = name.trim_end_matches(':').trim_end();
+        let known = Section::ALL.into_iter().find(|section| section.heading().eq_ignore_ascii_case(words));
+        match (level, known) {
+            (1, None) if is_first => {
                 self.titled = true;
                 if name != TITLE {
                     self.found("title", line, format!("the title is `# {TITLE}`"));
                 }
             }
-            (2, Some(section)) => self.section(section, line),
-            (1 | 2, _) => {
-                let near = Section::ALL.into_iter().find(|known| known.heading().eq_ignore_ascii_case(name));
-                let why = match near {
-                    Some(near) => format!("this heading is written `## {}`", near.heading()),
-                    None => "this heading is none of the five sections".to_owned(),
-                };
-                self.found("extra_section", line, why);
+            (_, Some(section)) => {
+                if level != 2 || section.heading() != name {
+                    let why = format!("this heading is written `## {}`", section.heading());
+                    self.found("section_name", line, why);
+                }
+                self.section(section, line);
+            }
+            (1 | 2, None) => {
+                self.found("extra_section", line, "this heading is none of the five sections");
                 self.place = Place::Extra;
             }
             _ => self.found(
@@ -207,8 +210,12 @@ impl Reader {
         }
     }
 
-    /// What is missing or empty is found at the end, of which `last` is the last line.
+    /// What is missing or empty is found at the end, of which `last` is the last line with text, 0 where there is none.
     fn end(mut self, last: usize) -> Outline {
+        if last == 0 {
+            self.found("empty", 1, "there is no text in it");
+            return self.outline;
+        }
         if !self.titled {
             self.found("no_title", 1, format!("it does not begin with `# {TITLE}`"));
         }

@@ -52,6 +52,23 @@ impl MatchingCopy {
         (at > 0).then_some(copy)
     }
 
+    /// A copy of the text without HTML tags, comments and the addresses of Markdown links; none where it has none. A tag or an address ends in the line that it begins in.
+    pub(super) fn without_markup(text: &str) -> Option<Self> {
+        let mut copy = Self::default();
+        let (mut from, mut at) = (0, 0);
+        while let Some(start) = text[at..].find(['<', ']']).map(|found| at + found) {
+            let is_tag = text.as_bytes()[start] == b'<';
+            let end = if is_tag { end_of_tag(text, start) } else { end_of_target(text, start) };
+            at = end.unwrap_or(start + 1);
+            if end.is_some() {
+                copy.append(&text[from..start], from);
+                from = at;
+            }
+        }
+        copy.append(&text[from..], from);
+        (from > 0).then_some(copy)
+    }
+
     fn append(&mut self, text: &str, offset: usize) {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
@@ -119,6 +136,25 @@ impl MatchingCopy {
     }
 }
 
+/// The end of an HTML tag or comment that begins here.
+fn end_of_tag(text: &str, start: usize) -> Option<usize> {
+    let rest = &text[start + 1..];
+    if let Some(comment) = rest.strip_prefix("!--") {
+        return Some(comment.find("-->").map_or(text.len(), |end| start + "<!--".len() + end + "-->".len()));
+    }
+    let is_tag = rest.trim_start_matches('/').starts_with(|c: char| c.is_ascii_alphabetic());
+    let end = rest.find(['<', '>', '\n']).filter(|end| is_tag && rest.as_bytes()[*end] == b'>')?;
+    Some(start + 1 + end + 1)
+}
+
+/// The end of the address or the name of a link, whose text ends with a `]` here.
+fn end_of_target(text: &str, start: usize) -> Option<usize> {
+    let rest = text[start + 1..].strip_prefix(['(', '['])?;
+    let end =
+        rest.find(['(', ')', '[', ']', '\n']).filter(|end| matches!(rest.as_bytes()[*end], b')' | b']'))?;
+    Some(start + 2 + end + 1)
+}
+
 /// `i` for `l`, and the capital for the capital.
 pub(super) fn fold_l(c: char) -> char {
     match c {
@@ -147,8 +183,12 @@ fn decoded(text: &str) -> Option<(char, usize)> {
     match bytes.first()? {
         b'&' => entity(text),
         b'%' => {
-            let c = hexadecimal(text.get(1..3)?)?;
-            c.is_ascii().then_some((c, 3))
+            // However often its `%` was encoded again.
+            let again = text[1..].len() - text[1..].trim_start_matches("25").len();
+            let places = [1 + again, 1]
+                .into_iter()
+                .filter_map(|at| Some((hexadecimal(text.get(at..at + 2)?)?, at + 2)));
+            places.into_iter().find(|(c, _)| c.is_ascii())
         }
         b'\\' => match bytes.get(1)? {
             b'x' => Some((hexadecimal(text.get(2..4)?)?, 4)),

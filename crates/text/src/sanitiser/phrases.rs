@@ -10,8 +10,11 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::matching::{MatchingCopy, PARAGRAPH, Unit, fold_l, is_space};
 
-/// Characters of a run of Base64 that is told.
+/// Most characters of a run of Base64 or hexadecimal digits that is not told.
 const LONGEST_PLAIN: usize = 160;
+
+/// Fewest characters of a line of wrapped Base64: words are shorter.
+const SHORTEST_WRAPPED: usize = 32;
 
 /// Words between a verb and what it is about; up to six of them.
 const FILLERS: &str = "(?:all|any|every|each|of|the|these|those|this|that|your|my|our|its|and|or|to|in|from|with|previous|previously|\
@@ -96,20 +99,60 @@ fn letter(c: char) -> Option<char> {
     }
 }
 
-/// Long runs of Base64: with capitals, small letters and digits, so that no path or rule is one.
+/// Long runs of Base64 or hexadecimal digits, also where they are wrapped. Base64 has capitals, small letters and digits, so
+/// that no path or rule is one.
 pub(super) fn encoded(text: &str) -> Vec<(usize, usize)> {
-    let is_of_run = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let is_of_run =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
     let mut found = Vec::new();
+    let mut stretch = Stretch::default();
     let mut start = 0;
     for run in text.as_bytes().split(|byte| !is_of_run(byte)) {
-        let has = |is_one: fn(&u8) -> bool| run.iter().any(is_one);
-        let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
-        if run.len() > LONGEST_PLAIN && is_mixed {
-            found.push((start, start + run.len()));
+        let end = start + run.len();
+        let is_gap = |gap: &str| gap.bytes().all(|byte| byte.is_ascii_whitespace()) && !gap.contains("\n\n");
+        let goes_on = || stretch.length >= SHORTEST_WRAPPED && is_gap(&text[stretch.end..start]);
+        if run.len() >= SHORTEST_WRAPPED && goes_on() {
+            stretch.add(run, end);
+        } else if !run.is_empty() {
+            found.extend(stretch.encoded());
+            stretch = Stretch { start, ..Stretch::default() };
+            stretch.add(run, end);
         }
-        start += run.len() + 1;
+        start = end + 1;
     }
+    found.extend(stretch.encoded());
     found
+}
+
+/// Runs of letters of Base64 with white space alone between them.
+#[derive(Default)]
+struct Stretch {
+    start: usize,
+    end: usize,
+    /// Letters, without the white space.
+    length: usize,
+    has_capital: bool,
+    has_small: bool,
+    has_digit: bool,
+    has_other_than_hexadecimal: bool,
+}
+
+impl Stretch {
+    fn add(&mut self, run: &[u8], end: usize) {
+        self.end = end;
+        self.length += run.len();
+        self.has_capital |= run.iter().any(u8::is_ascii_uppercase);
+        self.has_small |= run.iter().any(u8::is_ascii_lowercase);
+        self.has_digit |= run.iter().any(u8::is_ascii_digit);
+        self.has_other_than_hexadecimal |= !run.iter().all(u8::is_ascii_hexdigit);
+    }
+
+    fn encoded(&self) -> Option<(usize, usize)> {
+        let is_base64 = self.has_capital && self.has_small && self.has_digit;
+        let is_hexadecimal =
+            !self.has_other_than_hexadecimal && self.has_digit && (self.has_capital || self.has_small);
+        (self.length > LONGEST_PLAIN && (is_base64 || is_hexadecimal)).then_some((self.start, self.end))
+    }
 }
 
 #[cfg(test)]

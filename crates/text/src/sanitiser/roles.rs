@@ -150,10 +150,17 @@ fn square(units: &[Unit], start: usize) -> Option<usize> {
     (at(units, end) == Some(']') && BRACKETED.contains_folded(&letters)).then_some(end + 1)
 }
 
-/// Where a role with its colon stands in a line that begins here, quoted or in a heading too.
+/// Where a role with its colon stands in a line that begins here, as an entry of a list, quoted or in a heading too.
 fn marker(units: &[Unit], start: usize) -> Option<(usize, usize)> {
-    let start = past(units, start, |c| matches!(c, ' ' | '>' | '#'));
-    let start = past(units, start, is_markup);
+    let mut start = start;
+    loop {
+        let next = past(units, start, |c| matches!(c, ' ' | '>' | '#') || is_markup(c));
+        let next = past_list_mark(units, next);
+        if next == start {
+            break;
+        }
+        start = next;
+    }
     let (letters, end) = name_at(units, start);
     let colon = past(units, end, |c| c == ' ' || is_markup(c));
     // `system::name` and `tool://` are names.
@@ -161,6 +168,17 @@ fn marker(units: &[Unit], start: usize) -> Option<(usize, usize)> {
         && !matches!(at(units, colon + 1), Some(':' | '/'))
         && ROLES.contains_folded(&letters);
     is_marker.then(|| (units[start].start, units[colon].end))
+}
+
+/// The place behind the mark of a bullet or the number of a step that stands here; else this one. A `*` is markup.
+fn past_list_mark(units: &[Unit], start: usize) -> usize {
+    let number = past(units, start, |c| c.is_ascii_digit());
+    let end = match at(units, number) {
+        Some('-' | '+' | '•') if number == start => start + 1,
+        Some('.' | ')') if number > start => number + 1,
+        _ => return start,
+    };
+    if at(units, end) == Some(' ') { end } else { start }
 }
 
 fn at(units: &[Unit], index: usize) -> Option<char> {
