@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::offered::OfferedTool;
 
+/// Bytes of the file, at most: those of as many tools as a server may have, twice.
+const LONGEST: u64 = 64 << 20;
+
 /// What was accepted of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedTools {
@@ -125,9 +128,11 @@ impl SavedTools {
     /// The file cannot be read, or says something else.
     pub fn read(&self) -> Result<AcceptedTools, String> {
         let path = self.folder.join(&self.name);
-        let failed = |why: String| format!("{}: {why}; `drawloom mcp accept` writes it anew", path.display());
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string())),
+        let failed = |why: String| format!("{why}; `drawloom mcp accept` writes it anew");
+        match workspace::read_small_file(&path, LONGEST) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| failed(format!("{}: {error}", path.display())))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(AcceptedTools::default()),
             Err(error) => Err(failed(error.to_string())),
         }

@@ -331,12 +331,17 @@ impl Home {
         if foreign { Err(not_a_home()) } else { Ok(()) }
     }
 
-    /// The root and everything in it whose name is ours: at start, one level deep, so that the cost does not
-    /// grow with what the home holds. Below, the root's own 0700 keeps others out.
+    /// The root and everything in it whose name is ours, and the logins: at start, and no deeper, so that the cost does
+    /// not grow with what the home holds. Below, the root's own 0700 keeps others out.
     fn check_modes(&mut self) -> Result<(), HomeError> {
         let us = rustix::process::geteuid().as_raw();
         let mut known = vec![self.root.clone()];
         known.extend(known_names().map(|name| self.root.join(name)));
+        let logins = self.root.join(HomeDir::Logins.name());
+        if logins.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            let saved = logins.read_dir().map_err(HomeError::io("read", &logins))?;
+            known.extend(saved.flatten().map(|entry| entry.path()));
+        }
         let root = self.root.metadata().map_err(HomeError::io("read", &self.root))?;
         let is_kept = root.mode() & 0o200 == 0;
         for path in known {

@@ -84,6 +84,23 @@ fn modes_open_to_others_are_repaired_and_named() {
 }
 
 #[test]
+fn the_mode_of_a_login_is_repaired_and_named_and_none_behind_a_link() {
+    let tmp = folder();
+    let home = open(&tmp.path().join("home")).unwrap();
+    let login = home.dir(HomeDir::Logins).unwrap().join("issues.json");
+    fs::write(&login, "{}").unwrap();
+    chmod(&login, 0o666);
+    assert_eq!(open(home.root()).unwrap().repaired(), [login.clone()]);
+    assert_eq!(mode(&login), 0o600);
+    let outside = tmp.path().join("outside");
+    fs::rename(home.root().join("oauth"), &outside).unwrap();
+    symlink(&outside, home.root().join("oauth")).unwrap();
+    chmod(&outside.join("issues.json"), 0o644);
+    assert!(open(home.root()).unwrap().repaired().is_empty());
+    assert_eq!(mode(&outside.join("issues.json")), 0o644);
+}
+
+#[test]
 fn a_home_that_its_owner_keeps_from_being_written_stays_so() {
     let tmp = folder();
     let home = open(&tmp.path().join("home")).unwrap();
