@@ -105,3 +105,31 @@ fn e11_no_file_that_a_command_leaves_in_the_home_is_waited_for_by_the_next_one()
         ends_beside(&world, &name, &chat, |_, _| ());
     }
 }
+
+#[test]
+fn a_home_begins_with_what_its_owner_made_by_hand_and_names_what_is_in_the_way() {
+    for (file, text) in [
+        ("skills/paint/SKILL.md", "---\nname: paint\ndescription: Paints.\n---\nPaint it.\n"),
+        ("commands/review.md", "Review it.\n"),
+        ("agents/poet.md", "---\nname: poet\ndescription: Writes.\n---\nWrite.\n"),
+    ] {
+        let world = World::new();
+        let path = world.home().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        world.ok(&["tree", "list"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        if file.starts_with("skills") {
+            assert!(world.ok(&["skills", "list"]).contains("paint"));
+        }
+    }
+    let world = World::new();
+    for file in ["skills/paint/SKILL.md", "thesis.tex"] {
+        let path = world.home().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+    }
+    let refused = world.run(&["tree", "list"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("holds other files (thesis.tex) and is no Drawloom home"), "{refused:?}");
+}

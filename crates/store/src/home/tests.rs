@@ -165,6 +165,23 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
 }
 
 #[test]
+fn what_an_owner_makes_by_hand_stands_in_a_new_home_and_what_is_in_the_way_is_named() {
+    let tmp = folder();
+    let made = ["agents", "commands", "skills"].map(|name| tmp.path().join(name));
+    for folder in &made {
+        fs::create_dir(folder).unwrap();
+        chmod(folder, 0o755);
+    }
+    assert!(open(tmp.path()).unwrap().repaired().is_empty());
+    assert!(made.iter().all(|folder| mode(folder) == 0o755), "what is not ours is left alone");
+    for other in ["thesis.tex", "letter.txt"] {
+        fs::write(tmp.path().join(other), "").unwrap();
+    }
+    let refused = open(tmp.path()).unwrap_err().to_string();
+    assert!(refused.ends_with(" holds other files (letter.txt) and is no Drawloom home"), "{refused}");
+}
+
+#[test]
 fn a_home_is_known_by_the_id_of_its_store_and_its_list_of_backups_is_its_own() {
     let tmp = folder();
     fs::write(tmp.path().join(BACKUPS), "").unwrap();
