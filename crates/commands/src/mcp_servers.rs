@@ -95,6 +95,7 @@ pub(crate) fn list(app: &App) -> ServersShown {
             sandbox: server.url.is_none() && server.sandbox == crate::configured_server::ServerSandbox::On,
             url: server.url.clone(),
             rules: None,
+            home: None,
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }

@@ -34,6 +34,18 @@ pub struct ServerShown {
     /// Rules about its tools, where it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<ServerRules>,
+    /// What became of its `HOME`, where it was removed; none where it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<ServerHome>,
+}
+
+/// What became of the `HOME` of a server that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerHome {
+    Removed,
+    /// It stays, as the server runs in another process.
+    InUse,
 }
 
 /// `mcp get`.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::headless::question;
 use crate::mcp::{accepted, allowed, called, script, server, there, world};
+use crate::mcp_failures::{is_gone, waiting};
 use crate::mcp_server::ARGUMENTS;
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
@@ -56,6 +57,36 @@ fn rules_that_allow_the_tools_of_a_server_go_with_it_and_others_stay_and_are_nam
             && told.contains("the rule `deny notes:die` stays"),
         "{told}"
     );
+}
+
+#[test]
+fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
+    let world = accepted(&[], &["notes:hang"], "roots = [\".:rw\"]\ntimeout = 3600\n");
+    let own = world.home().join("sandbox/servers/notes");
+    let keep = || fs::write(own.join("home/token"), "a login").unwrap();
+    let has_it = || own.join("home/token").exists();
+    let removes = || there(&world, &["mcp", "remove", "notes"]).1["servers"][0]["home"].clone();
+    keep();
+    assert_eq!((removes(), own.exists()), (json!("removed"), false));
+
+    add(&world);
+    world.ok(&["config", "set", "mcp.notes.roots", "[\".:rw\"]"]);
+    world.ok(&["policy", "allow", "notes:hang"]);
+    let mut running = waiting(&world);
+    keep();
+    let told = world.ok(&["mcp", "remove", "notes"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("stays, as it runs in another process") && has_it(), "{told}");
+    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "true"]);
+    assert!(refused.code == Some(4) && refused.err.contains("still runs in another process"), "{refused:?}");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(is_gone(&world) && has_it());
+    // What is left is not for another program of the name, however its entry went.
+    add(&world);
+    assert!(!has_it());
+    keep();
+    let told = world.ok(&["mcp", "remove", "notes"]);
+    assert!(told.contains("its HOME was removed with it") && !has_it(), "{told}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn s15_a_tool_that_is_told_otherwise_is_switched_off_and_named_until_it_is_accep
 }
 
 /// Starts a turn that waits for a server which never answers, and returns once the server is at it.
-fn waiting(world: &World) -> Child {
+pub(crate) fn waiting(world: &World) -> Child {
     script(world, &[json!({"tool_calls": [called("notes:hang", &json!({}))]}), json!({"text": "Done."})]);
     let mut command = world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Wait."]);
     let child = piped(&mut command);
@@ -137,7 +137,7 @@ fn waiting(world: &World) -> Child {
 }
 
 /// Waits until no server is at a call any more.
-fn is_gone(world: &World) -> bool {
+pub(crate) fn is_gone(world: &World) -> bool {
     let held = File::open(world.path("project/held")).unwrap();
     let (sender, freed) = mpsc::channel();
     thread::spawn(move || sender.send(held.lock().is_ok()));
