@@ -123,9 +123,13 @@ pub(crate) fn saved_login(app: &App, name: &str) -> SavedLogin {
     SavedLogin::of(app.runtime.home.root().join(HomeDir::Logins.name()), name)
 }
 
-/// What was accepted of a server.
+/// What was accepted of a server as it is configured.
 pub(crate) fn saved(app: &App, name: &str) -> SavedTools {
-    SavedTools::of(app.runtime.home.root().join(HomeDir::AcceptedTools.name()), name)
+    let saved = SavedTools::of(app.runtime.home.root().join(HomeDir::AcceptedTools.name()), name);
+    match app.settings.mcp.get(name) {
+        Some(server) => saved.of_program(server.program_digest()),
+        None => saved,
+    }
 }
 
 impl ConfiguredServer {

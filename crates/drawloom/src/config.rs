@@ -18,6 +18,7 @@ mod policy;
 mod reference;
 pub(crate) mod rules;
 mod sections;
+mod servers;
 mod set;
 mod values;
 

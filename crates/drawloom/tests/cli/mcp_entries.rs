@@ -60,6 +60,58 @@ fn rules_that_allow_the_tools_of_a_server_go_with_it_and_others_stay_and_are_nam
 }
 
 #[test]
+fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rules() {
+    let world = accepted(&[], &["notes:page"], "");
+    let says = || {
+        script(
+            &world,
+            &[json!({"tool_calls": [called("notes:page", &json!({}))]}), json!({"text": "Done."})],
+        );
+        assert_eq!(there(&world, &["chat", "--new", "-m", "Go."]).0, Some(0));
+        crate::mcp::result(&world, "notes:page")
+    };
+    assert!(says().contains("with all you know"), "the control");
+    let config = world.read("config.toml");
+    // By hand, and by a command.
+    world.write("config.toml", &config.replace("\"--quiet\"", "\"--quiet\", \"--test-threads=1\""));
+    assert!(says().contains("there is no tool"));
+    world.write("config.toml", &config);
+    assert!(says().contains("with all you know"), "it is the one that was accepted");
+    let arguments = json!([&ARGUMENTS[..], &["--test-threads=2"]].concat()).to_string();
+    let set = world.run(&["config", "set", "mcp.notes.args", &arguments]);
+    let told = set.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        set.code == Some(0)
+            && told.contains("`drawloom mcp accept notes`")
+            && told.contains("the rule `allow notes:page` holds for it then"),
+        "{set:?}"
+    );
+    assert!(says().contains("there is no tool"));
+    let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
+    assert!(listed.contains("of another program or address: `drawloom mcp accept notes`"), "{listed}");
+    let asked = world.run(&["mcp", "accept", "notes"]);
+    let told = asked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        asked.code == Some(4)
+            && told.contains("new: page")
+            && told.contains("the rule `allow notes:page` lets models call them unasked"),
+        "{asked:?}"
+    );
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    assert!(says().contains("with all you know"));
+
+    // Nor does it go without what belongs to it.
+    for key in ["mcp.notes.command", "mcp.notes", "mcp . \"notes\""] {
+        let unset = world.run(&["config", "unset", key]);
+        assert!(unset.code == Some(2) && unset.err.contains("`drawloom mcp remove notes`"), "{unset:?}");
+    }
+    let emptied = world.run(&["config", "set", "mcp.notes.command", ""]);
+    assert!(emptied.code == Some(2) && emptied.err.contains("`drawloom mcp remove notes`"), "{emptied:?}");
+    assert_eq!(world.run(&["config", "unset", "mcp.nosuch"]).code, Some(3));
+    assert_eq!(world.run(&["config", "unset", "mcp.notes.args"]).code, Some(0));
+}
+
+#[test]
 fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
     let world = accepted(&[], &["notes:hang"], "roots = [\".:rw\"]\ntimeout = 3600\n");
     let own = world.home().join("sandbox/servers/notes");

@@ -78,8 +78,8 @@ fn a_server_that_does_not_start_is_not_tried_again_at_once() {
         "{tested}"
     );
     world.ok(&["config", "set", "mcp.notes.command", "/no/such/program"]);
-    turn(&world, &[add()]);
-    assert!(result(&world, "notes:add").contains("/no/such/program"), "{}", result(&world, "notes:add"));
+    let (_, tested) = there(&world, &["mcp", "test", "notes"]);
+    assert!(tested["error"]["message"].as_str().unwrap().contains("/no/such/program"), "{tested}");
 }
 
 #[test]

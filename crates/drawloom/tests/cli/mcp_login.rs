@@ -357,6 +357,7 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
     let site = broken.site();
     world.ok(&["config", "set", "mcp.site.url", &site.url()]);
     log_in(&world, &broken);
+    assert_eq!(there(&world, &["mcp", "accept", "site", "--yes"]).0, Some(0));
     let text = fs::read_to_string(&kept).unwrap().replace("/token\"", "/mcp?fails\"");
     fs::write(&kept, text).unwrap();
     broken.with(|issued| issued.access.clear());
