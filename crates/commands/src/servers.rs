@@ -265,6 +265,7 @@ impl Launch {
         };
         let running =
             network.session.start_with_input(run, Some(sink), input).map_err(|error| error.to_string())?;
-        Ok(StartedServer { running, held: Box::new((network, session, own)) })
+        let told = network.teller().map(|told| Box::new(told) as Box<dyn Fn() -> Vec<String> + Send + Sync>);
+        Ok(StartedServer { running, network: told, held: Box::new((network, session, own)) })
     }
 }

@@ -11,7 +11,7 @@ use crate::mcp_failures::{is_gone, waiting};
 use crate::mcp_server::ARGUMENTS;
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// Adds the server of this test program as `notes`.
 fn add(world: &World) {
@@ -57,6 +57,30 @@ fn rules_that_allow_the_tools_of_a_server_go_with_it_and_others_stay_and_are_nam
             && told.contains("the rule `deny notes:die` stays"),
         "{told}"
     );
+}
+
+#[test]
+fn what_its_network_refused_a_server_or_lacks_stands_behind_its_errors() {
+    if lacks(&["bash"]) {
+        return;
+    }
+    let world = world(&[], "");
+    let fails = |net: &[&str], script: &str| {
+        let add = [&["mcp", "add", "web", "--yes"], net, &["--", "/bin/bash", "-c", script]].concat();
+        let failed = world.run(&add);
+        assert_eq!(failed.code, Some(5), "{failed:?}");
+        world.ok(&["mcp", "remove", "web"]);
+        failed.err.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let unnamed = "echo 'getaddrinfo EAI_AGAIN registry.example.org' >&2; exit 1";
+    let told = fails(&[], unnamed);
+    assert!(told.contains("its network, which is off") && told.contains("`--net HOST`"), "{told}");
+    let told = fails(&["--net", "registry.example.org"], unnamed);
+    assert!(!told.contains("which is off"), "the control: {told}");
+    let refused = "exec 3<>/dev/tcp/127.0.0.1/${http_proxy##*:}; \
+                   printf 'CONNECT other.example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3; head -n 1 <&3 >/dev/null; exit 1";
+    let told = fails(&["--net", "registry.example.org"], refused);
+    assert!(told.contains("[network] other.example.org:443 is not reached"), "{told}");
 }
 
 #[test]
@@ -128,7 +152,7 @@ fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
     keep();
     let told = world.ok(&["mcp", "remove", "notes"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("stays, as it runs in another process") && has_it(), "{told}");
-    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "true"]);
+    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
     assert!(refused.code == Some(4) && refused.err.contains("still runs in another process"), "{refused:?}");
     running.kill().unwrap();
     running.wait().unwrap();
