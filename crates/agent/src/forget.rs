@@ -162,8 +162,7 @@ impl Runtime {
     /// Held shared by whoever forgets.
     fn forget_lock(&self) -> Result<File, AgentError> {
         let dir = self.home.dir(HomeDir::Locks).map_err(lock_failed)?;
-        let options = File::options().read(true).write(true).create(true).truncate(false).clone();
-        options.open(dir.join("forget.lock")).map_err(lock_failed)
+        workspace::open_lock_file(&dir.join("forget.lock")).map_err(lock_failed)
     }
 
     /// Waits for whoever ends a forgetting, which is soon over.

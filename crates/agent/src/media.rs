@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,8 +197,7 @@ impl Runtime {
     /// The lock, once it is free: no thread waits for it, as the task that has it may need the same one.
     async fn locked(&self, take: fn(&File) -> Result<(), TryLockError>) -> Result<File, AgentError> {
         let path = self.home.dir(HomeDir::Locks).map_err(failed)?.join(LOCK);
-        let mut options = File::options();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+        let file = workspace::open_lock_file(&path).map_err(failed)?;
         loop {
             match take(&file) {
                 Ok(()) => return Ok(file),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use loom::Digest;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use tools::NetworkRequest;
@@ -140,6 +141,12 @@ impl ConfiguredServer {
     pub fn offers(&self, tool: &str) -> bool {
         let is_named = |names: &[String]| names.iter().any(|name| name == tool);
         self.allow_tools.as_deref().is_none_or(is_named) && !is_named(&self.deny_tools)
+    }
+
+    /// Digest of what is started or asked: another one is another server, whatever its name.
+    pub(crate) fn program_digest(&self) -> Digest {
+        let program = serde_json::json!([self.command, self.args, self.url]);
+        Digest::of(program.to_string().as_bytes())
     }
 
     /// How long it may take until it is ready.

@@ -38,6 +38,7 @@ pub mod rights;
 mod server_address;
 mod server_detail;
 mod server_folders;
+pub mod server_home;
 mod server_login;
 mod server_secrets;
 mod servers;

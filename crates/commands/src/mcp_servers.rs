@@ -1,5 +1,6 @@
 //! `mcp`: the servers of the owner, and which of their tools are accepted (spec: agent §5).
 
+use ::policy::Decision;
 use mcp::{AcceptedTools, OfferedTool, ServerOffer, ServerState, ToolChange};
 use serde_json::Value;
 use text::terminal::{explicit, one_line};
@@ -82,7 +83,11 @@ pub(crate) fn list(app: &App) -> ServersShown {
         if status == ServerStatus::Invalid {
             notes.push(correction(name));
         } else if !pinned {
-            notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
+            let why = match saved(app, name).has_others() {
+                true => "the tools that were accepted are of another program or address",
+                false => "none of its tools is accepted",
+            };
+            notes.push(format!("{why}: `drawloom mcp accept {name}` shows them"));
         }
         ServerShown {
             name: name.clone(),
@@ -96,6 +101,7 @@ pub(crate) fn list(app: &App) -> ServersShown {
             url: server.url.clone(),
             rules: None,
             removed_secrets: None,
+            home: None,
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
@@ -212,12 +218,14 @@ async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, Comma
             format!("`drawloom mcp test {name}` lists its tools"),
         ));
     }
+    let is_new = accepted.usable().next().is_none() && accepted.changed().next().is_none();
+    let rules = if is_new { rules_for(app, name) } else { Vec::new() };
     let is_meant = |tool: &str| tools.is_empty() || tools.iter().any(|named| named == tool);
     let changes: Vec<ToolChange> =
         accepted.changes(&offer.tools).into_iter().filter(|change| is_meant(change.tool())).collect();
     if !changes.is_empty() {
-        let lines: Vec<String> =
-            changes.iter().flat_map(|change| shown(app, change, &accepted, &offer.tools)).collect();
+        let lines = changes.iter().flat_map(|change| shown(app, change, &accepted, &offer.tools));
+        let lines: Vec<String> = lines.chain(rules.iter().cloned()).collect();
         let question = format!("Let models call these tools of {name}, as they are told here?");
         if !yes {
             let confirmed = app.frontend.confirm_shown(&lines, &question);
@@ -226,13 +234,29 @@ async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, Comma
             confirmed.require("not_accepted", format!("nothing was accepted of {name}"), hint)?;
         }
     }
-    if accepted.usable().next().is_none() && accepted.changed().next().is_none() {
+    if is_new {
         app.runtime.forget_permissions(name).await?;
     }
     let written = saved(app, name).accept(&offer.about, &offer.tools, tools);
     written.map_err(|why| CommandError::new("home", 6, why, "`drawloom doctor` looks at the home"))?;
     let accepted = saved(app, name).read().unwrap_or_default();
-    Ok(CommandOutcome::ServerTested(tested(app, name, &offer, &accepted)))
+    let mut tested = tested(app, name, &offer, &accepted);
+    tested.notes.extend(rules);
+    Ok(CommandOutcome::ServerTested(tested))
+}
+
+/// What is said of rules that allow calls of a server's tools: they may have been written for another one of its name.
+fn rules_for(app: &App, name: &str) -> Vec<String> {
+    let of_agents = app.settings.agents.values().flat_map(|agent| &agent.policy);
+    let all = app.settings.policy.rules().iter().chain(of_agents);
+    let allowing = all.filter(|rule| {
+        rule.decision == Decision::Allow && rule.tool.iter().any(|pattern| pattern.is_of_server(name))
+    });
+    allowing
+        .map(|rule| {
+            format!("the rule `{rule}` lets models call them unasked: `drawloom policy remove` takes it out")
+        })
+        .collect()
 }
 
 /// What the owner reads of a change before they accept it.

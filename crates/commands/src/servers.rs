@@ -23,6 +23,7 @@ use crate::args::allow::AllowedFolder;
 use crate::configured_server::{ConfiguredServer, PlaceEntry, ProgramEntry, WORKSPACE};
 use crate::server_address::AddressEntry;
 use crate::server_folders;
+use crate::server_home::OwnFolders;
 use crate::server_secrets;
 use crate::settings::ExecSettings;
 use crate::walls;
@@ -122,9 +123,13 @@ pub(crate) fn saved_login(app: &App, name: &str) -> SavedLogin {
     SavedLogin::of(app.runtime.home.root().join(HomeDir::Logins.name()), name)
 }
 
-/// What was accepted of a server.
+/// What was accepted of a server as it is configured.
 pub(crate) fn saved(app: &App, name: &str) -> SavedTools {
-    SavedTools::of(app.runtime.home.root().join(HomeDir::AcceptedTools.name()), name)
+    let saved = SavedTools::of(app.runtime.home.root().join(HomeDir::AcceptedTools.name()), name);
+    match app.settings.mcp.get(name) {
+        Some(server) => saved.of_program(server.program_digest()),
+        None => saved,
+    }
 }
 
 impl ConfiguredServer {
@@ -195,18 +200,10 @@ impl Launch {
         server_folders::place(root, self.workspace.as_deref(), self.surroundings.as_ref())
     }
 
-    /// Folders of the home that are the server's own: its `HOME`, and one to work in.
-    fn own_folders(&self) -> Result<[PathBuf; 2], String> {
-        let own = self.home.join(HomeDir::Sandbox.name()).join("servers").join(file_name_of_key(&self.name));
-        let folder = |name| walls::private_folder(&own.join(name)).map_err(|error| error.message);
-        Ok([folder("home")?, folder("work")?])
-    }
-
     /// The walls around the server, and the folder that it works in.
-    fn walls(&self, program: &Path) -> Result<(Walls, PathBuf), String> {
-        let [own_home, work] = self.own_folders()?;
-        let mut walls = Walls::around(&work, &own_home);
-        let mut directory = work;
+    fn walls(&self, program: &Path, own: &OwnFolders) -> Result<(Walls, PathBuf), String> {
+        let mut walls = Walls::around(&own.work, &own.home);
+        let mut directory = own.work.clone();
         for (number, root) in self.entry.roots.iter().enumerate() {
             let path = self.folder(root)?;
             if root.access == RootAccess::ReadWrite {
@@ -240,7 +237,8 @@ impl Launch {
     /// Starts it. It blocks, and needs a runtime of this thread.
     fn start(&self, sink: OutputSink, input: OwnedFd) -> Result<StartedServer, String> {
         let program = self.entry.file(self.workspace.as_deref())?;
-        let (mut walls, directory) = self.walls(&program)?;
+        let own = OwnFolders::open(&self.home, &self.name)?;
+        let (mut walls, directory) = self.walls(&program, &own)?;
         let sandbox = Sandbox::of_this_program().map_err(|error| error.to_string())?;
         let level = if self.entry.is_walled { sandbox.probe().level } else { Level::None };
         if self.entry.is_walled && level == Level::None {
@@ -267,6 +265,7 @@ impl Launch {
         };
         let running =
             network.session.start_with_input(run, Some(sink), input).map_err(|error| error.to_string())?;
-        Ok(StartedServer { running, held: Box::new((network, session)) })
+        let told = network.teller().map(|told| Box::new(told) as Box<dyn Fn() -> Vec<String> + Send + Sync>);
+        Ok(StartedServer { running, network: told, held: Box::new((network, session, own)) })
     }
 }

@@ -3,13 +3,14 @@
 use commands::CommandError;
 use commands::CommandOutcome;
 use commands::args::mcp::{McpAcceptArgs, McpAddArgs, McpCommand};
-use commands::results::mcp::{ServerShown, ServerStatus, ServersShown};
+use commands::results::mcp::{ServerHome, ServerShown, ServerStatus, ServersShown};
+use commands::server_home;
 use commands::settings::{ConfiguredServer, ServerSandbox};
 use mcp::{SavedLogin, SavedTools};
 use store::home::{HomeDir, KEYS};
 
 use crate::config::rules::of_server::forget_server;
-use crate::config::{add_section, is_name, unset_section};
+use crate::config::{add_section, has_section, is_name, unset_section};
 use crate::paths::InvocationPaths;
 
 /// Writes a server into the configuration. Returns the command that starts it and asks which of its tools are accepted.
@@ -87,6 +88,19 @@ pub(crate) fn add(
         "`drawloom mcp accept {name}` shows its tools, `drawloom config set mcp.{name}.… VALUE` changes it; or choose another \
          name"
     );
+    let earlier = match has_section(&paths.home, &format!("mcp.{name}"))? {
+        // As it is there, it is refused.
+        true => None,
+        false => remove_home(paths, name)?,
+    };
+    if earlier == Some(ServerHome::InUse) {
+        let what =
+            format!("an earlier server {name} still runs in another process, and has the HOME of that name");
+        return Err(CommandError::refused("in_use", what, "end that process, or choose another name"));
+    }
+    if earlier == Some(ServerHome::Removed) {
+        note(&format!("what an earlier server {name} kept in its HOME was removed"));
+    }
     add_section(&paths.home, &format!("mcp.{name}"), &settings, &there)?;
     note(&format!("{name} was added; `drawloom mcp remove {name}` takes it out again"));
     Ok(McpCommand::Accept(McpAcceptArgs { name: name.clone(), tools: Vec::new(), yes: *yes }))
@@ -97,8 +111,15 @@ fn shlex_word(program: &str, arguments: &[String]) -> String {
     if arguments.is_empty() { commands::shell::quoted(program) } else { program.to_owned() }
 }
 
-/// Takes a server out of the configuration, with its secrets, what was accepted of it and the rules that allow its tools: another program of
-/// that name would be called by them.
+/// Removes what a server kept in its own `HOME`.
+fn remove_home(paths: &InvocationPaths, name: &str) -> Result<Option<ServerHome>, CommandError> {
+    let place = server_home::place(&paths.home, name);
+    server_home::remove(&paths.home, name)
+        .map_err(|error| CommandError::file("cannot remove", &place, &error))
+}
+
+/// Takes a server out of the configuration, with its secrets, what was accepted of it, its `HOME` and the rules that allow its tools: another
+/// program of that name would have them.
 ///
 /// # Errors
 /// There is no such server, or a file cannot be written.
@@ -110,17 +131,28 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
     let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
     let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
     login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    if !unset.was_there && !was_accepted && rules.removed.is_empty() {
+    let home = remove_home(paths, name)?;
+    if !unset.was_there && !was_accepted && rules.removed.is_empty() && home.is_none() {
         return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
     }
     let gone = rules.removed.iter().map(|rule| format!("the rule `{rule}` was removed with it"));
     let secrets_gone = unset.secrets.iter().map(|key| format!("{key} was removed from {KEYS} with it"));
     let kept =
         rules.kept.iter().map(|rule| format!("the rule `{rule}` stays: `drawloom policy list` shows it"));
+    let home_told = home.map(|home| match home {
+        ServerHome::Removed => "its HOME was removed with it, and what it kept there".to_owned(),
+        ServerHome::InUse => {
+            let place = server_home::place(&paths.home, name);
+            format!(
+                "its HOME ({}) stays, as it runs in another process: `drawloom mcp remove {name}` takes it once that has ended",
+                place.display()
+            )
+        }
+    });
     let removed = ServerShown {
         name: name.to_owned(),
         status: ServerStatus::Removed,
-        notes: gone.chain(secrets_gone).chain(kept).collect(),
+        notes: gone.chain(secrets_gone).chain(kept).chain(home_told).collect(),
         tool_count: 0,
         tools: Vec::new(),
         changed: Vec::new(),
@@ -129,6 +161,7 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
         url: None,
         rules: Some(rules),
         removed_secrets: Some(unset.secrets),
+        home,
     };
     Ok(CommandOutcome::Servers(ServersShown { servers: vec![removed], not_started: None }))
 }

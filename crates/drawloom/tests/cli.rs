@@ -123,6 +123,8 @@ mod handoff;
 mod headless;
 #[path = "cli/headless_faults.rs"]
 mod headless_faults;
+#[path = "cli/home_files.rs"]
+mod home_files;
 #[path = "cli/hooks.rs"]
 mod hooks;
 #[path = "cli/hooks_of_approved_calls.rs"]

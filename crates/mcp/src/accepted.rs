@@ -11,12 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::offered::OfferedTool;
 
+/// Bytes of the file, at most: those of as many tools as a server may have, twice.
+const LONGEST: u64 = 64 << 20;
+
 /// What was accepted of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AcceptedTools {
     /// Name and version that the server gave itself then.
     #[serde(default)]
     pub server: String,
+    /// Digest of the program or address that they are of; none in a file of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    program: Option<Digest>,
     tools: Vec<AcceptedTool>,
 }
 
@@ -111,23 +117,46 @@ impl AcceptedTools {
 pub struct SavedTools {
     folder: PathBuf,
     name: String,
+    program: Option<Digest>,
 }
 
 impl SavedTools {
     /// File of the server of this name, in a folder that is made when it is needed.
     pub fn of(folder: PathBuf, server: &str) -> Self {
-        Self { folder, name: format!("{}.json", workspace::file_name_of_key(server)) }
+        Self { folder, name: format!("{}.json", workspace::file_name_of_key(server)), program: None }
     }
 
-    /// Reads what was accepted; nothing where there is no file.
+    /// For the program or address of this digest alone: what was accepted of another one of the name is nothing of it.
+    #[must_use]
+    pub fn of_program(self, program: Digest) -> Self {
+        Self { program: Some(program), ..self }
+    }
+
+    /// Reads what was accepted; nothing where there is no file, or it is of another program.
     ///
     /// # Errors
     /// The file cannot be read, or says something else.
     pub fn read(&self) -> Result<AcceptedTools, String> {
+        let accepted = self.read_any()?;
+        Ok(if self.is_of_another(&accepted) { AcceptedTools::default() } else { accepted })
+    }
+
+    /// Whether tools of another program of the name were accepted.
+    pub fn has_others(&self) -> bool {
+        self.read_any().is_ok_and(|accepted| self.is_of_another(&accepted))
+    }
+
+    fn is_of_another(&self, accepted: &AcceptedTools) -> bool {
+        self.program.zip(accepted.program).is_some_and(|(now, then)| now != then)
+    }
+
+    fn read_any(&self) -> Result<AcceptedTools, String> {
         let path = self.folder.join(&self.name);
-        let failed = |why: String| format!("{}: {why}; `drawloom mcp accept` writes it anew", path.display());
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string())),
+        let failed = |why: String| format!("{why}; `drawloom mcp accept` writes it anew");
+        match workspace::read_small_file(&path, LONGEST) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| failed(format!("{}: {error}", path.display())))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(AcceptedTools::default()),
             Err(error) => Err(failed(error.to_string())),
         }
@@ -138,7 +167,10 @@ impl SavedTools {
     /// # Errors
     /// It could not be written.
     pub fn accept(&self, server: &str, offered: &[OfferedTool], names: &[String]) -> Result<(), String> {
-        self.change(|accepted| accepted.accept(server.to_owned(), offered, names))
+        self.change(|accepted| {
+            accepted.program = self.program;
+            accepted.accept(server.to_owned(), offered, names);
+        })
     }
 
     /// Marks those that are told otherwise than they were accepted. Names of those that were not marked before.
@@ -228,6 +260,25 @@ mod tests {
         saved.accept("notes 2", &other, &[]).unwrap();
         assert_eq!(usable(&saved), ["add", "more"]);
         assert!(saved.remove().unwrap() && !saved.remove().unwrap());
+    }
+
+    #[test]
+    fn what_was_accepted_is_of_one_program() {
+        let home = tempfile::tempdir().unwrap();
+        let saved = SavedTools::of(home.path().to_owned(), "notes");
+        let [one, other] =
+            ["one", "other"].map(|program| saved.clone().of_program(Digest::of(program.as_bytes())));
+        let (add, find) = (tool("add", ""), tool("find", ""));
+        // As an earlier version wrote it.
+        saved.accept("notes 1", std::slice::from_ref(&add), &[]).unwrap();
+        assert!(usable(&one) == ["add"] && !one.has_others());
+        one.accept("notes 1", &[add, find.clone()], &[]).unwrap();
+        assert_eq!(usable(&one), ["add", "find"]);
+        assert_eq!(usable(&other), [""; 0]);
+        assert!(other.has_others() && !one.has_others());
+        assert_eq!(other.mark(&[tool("add", "Other.")]).unwrap(), [""; 0], "it is none of its tools");
+        other.accept("other 1", &[find], &["find".into()]).unwrap();
+        assert_eq!((usable(&other), usable(&one)), (vec!["find".to_owned()], vec![]));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{RoleClient, serve_client};
-use sandbox::{Ending, Outcome, SandboxError};
+use sandbox::{Ending, Notice, Outcome, SandboxError};
 use serde_json::{Map, Value};
 use text::terminal::one_line;
 use tokio::sync::watch;
@@ -66,6 +66,7 @@ impl From<String> for NoAnswer {
 /// The run of a server's program. With it goes the program.
 pub(crate) struct RunOfServer {
     errors: ErrorsTail,
+    network: Option<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
     is_too_long: Arc<AtomicBool>,
     reading: Reading,
     ended: watch::Receiver<Option<String>>,
@@ -87,16 +88,17 @@ impl Drop for RunOfServer {
 }
 
 impl RunOfServer {
-    fn of(StartedServer { mut running, held }: StartedServer, streams: &Streams) -> Self {
+    fn of(StartedServer { mut running, network, held }: StartedServer, streams: &Streams) -> Self {
         let (sender, ended) = watch::channel(None);
+        let names_hosts = network.is_some();
         let waiting = tokio::spawn(async move {
             let outcome = running.outcome().await;
             drop(held);
-            sender.send_replace(Some(told(&outcome)));
+            sender.send_replace(Some(told(&outcome, names_hosts)));
         });
         let (errors, is_too_long) = (streams.errors.clone(), Arc::clone(&streams.is_too_long));
         let reading = streams.reading.clone();
-        Self { errors, is_too_long, reading, ended, waiting: waiting.abort_handle() }
+        Self { errors, network, is_too_long, reading, ended, waiting: waiting.abort_handle() }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -117,23 +119,40 @@ impl RunOfServer {
             Ok(Ok(how)) => how.clone().unwrap_or_default(),
             _ => "it closed its output".to_owned(),
         };
-        match self.errors.text() {
-            errors if errors.is_empty() => how,
-            errors => format!("{how}; the end of its errors:\n{errors}"),
+        self.with_errors(how)
+    }
+
+    /// Something about it, with what it wrote to standard error and what its network did behind it.
+    fn with_errors(&self, mut why: String) -> String {
+        let errors = self.errors.text();
+        if !errors.is_empty() {
+            why += &format!("; the end of its errors:\n{errors}");
         }
+        let network = self.network.as_ref().map(|lines| lines()).unwrap_or_default();
+        if !network.is_empty() {
+            why += &format!("\n[network]\n{}", network.join("\n"));
+        }
+        why
     }
 }
 
-/// How a program ended, in words.
-fn told(outcome: &Result<Outcome, SandboxError>) -> String {
-    match outcome {
-        Ok(outcome) => match &outcome.ending {
-            Ending::Exited(code) => format!("it ended with exit {code}"),
-            Ending::Signaled(signal) => format!("it was ended by signal {signal}"),
-            Ending::TimedOut | Ending::Cancelled => "it was ended".to_owned(),
-            Ending::OverLimit(limit) => format!("it was ended: over the limit of {limit}"),
-        },
-        Err(error) => error.to_string(),
+/// How a program ended, in words; `names_hosts` says that its entry names hosts.
+fn told(outcome: &Result<Outcome, SandboxError>, names_hosts: bool) -> String {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return error.to_string(),
+    };
+    let how = match &outcome.ending {
+        Ending::Exited(code) => format!("it ended with exit {code}"),
+        Ending::Signaled(signal) => format!("it was ended by signal {signal}"),
+        Ending::TimedOut | Ending::Cancelled => "it was ended".to_owned(),
+        Ending::OverLimit(limit) => format!("it was ended: over the limit of {limit}"),
+    };
+    match !names_hosts && outcome.notices.contains(&Notice::NetworkSeemsMissing) {
+        true => format!(
+            "{how}, and seems to need its network, which is off: `net` in its entry (`--net HOST`) names hosts"
+        ),
+        false => how,
     }
 }
 
@@ -185,10 +204,8 @@ impl Connection {
             Err(_) => {
                 let why = format!("it was not ready within {} s", within.as_secs());
                 Err(NoAnswer::from(match &life {
-                    Life::Program(run) if !run.errors.text().is_empty() => {
-                        format!("{why}; the end of its errors:\n{}", run.errors.text())
-                    }
-                    _ => why,
+                    Life::Program(run) => run.with_errors(why),
+                    Life::Address(_) => why,
                 }))
             }
         }

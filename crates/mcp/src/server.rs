@@ -29,6 +29,8 @@ pub type StartServer = dyn Fn(OutputSink, OwnedFd) -> Result<StartedServer, Stri
 /// A program that was started.
 pub struct StartedServer {
     pub running: RunningCommand,
+    /// What it reached by a network of named hosts, and what that refused, in lines; none where it has no such network.
+    pub network: Option<Box<dyn Fn() -> Vec<String> + Send + Sync>>,
     /// Kept for as long as it runs.
     pub held: Box<dyn Any + Send>,
 }

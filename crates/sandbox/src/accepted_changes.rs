@@ -17,7 +17,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
-use workspace::{FileId, FileStamp, read_beginning, replace_small_file};
+use workspace::{
+    FileId, FileStamp, open_lock_file, open_small_file, read_beginning, read_small_file, replace_small_file,
+};
 
 /// Folder of these records, beside those of the commands that run.
 const FOLDER: &str = "accepted";
@@ -27,6 +29,8 @@ const DIGEST: usize = 64;
 const BEING_MADE: &str = "being-made-";
 /// File whose lock is shared by tools that make such changes; a look at what commands did has it alone.
 const LOCK: &str = "lock";
+/// Bytes of a record, at most.
+const LONGEST: u64 = 16 << 20;
 /// How long one waits for the other, and how often it asks.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -207,7 +211,7 @@ pub(crate) fn hold(records: &Path) -> Option<File> {
 
 /// Waits for a lock on the file of it; none where that cannot be had in time.
 fn wait_for(folder: &Path, lock: fn(&File) -> Result<(), TryLockError>) -> Option<File> {
-    let file = File::options().create(true).append(true).open(folder.join(LOCK)).ok()?;
+    let file = open_lock_file(&folder.join(LOCK)).ok()?;
     let began = Instant::now();
     loop {
         match lock(&file) {
@@ -351,7 +355,7 @@ impl AcceptedPaths {
 }
 
 fn read<T: for<'r> Deserialize<'r>>(record: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(record).ok()?).ok()
+    serde_json::from_slice(&read_small_file(record, LONGEST).ok()?).ok()
 }
 
 fn remove(record: &Path) -> io::Result<()> {
@@ -378,7 +382,7 @@ fn is_older(record: &Path, now: SystemTime) -> bool {
 
 /// Whether somebody holds the lock of a record.
 fn is_held(record: &Path) -> bool {
-    File::open(record).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    open_small_file(record).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Records of what was made, without what another process is about to make one of.

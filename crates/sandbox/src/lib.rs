@@ -142,7 +142,7 @@ pub use running_commands::{FileBefore, SIGN_OF_LIFE, before_running_commands};
 pub use serving_git::git_folders_serving;
 #[cfg(target_os = "linux")]
 pub use session::Session;
-pub use session_folder::SessionFolder;
+pub use session_folder::{SessionFolder, remove_folder};
 #[cfg(target_os = "linux")]
 pub use supervisor::{CommandLine, OutputSink, Run, RunningCommand, Sandbox};
 pub use walls::{Limits, Network, RootAccess, WallRoot, Walls};

@@ -4,7 +4,7 @@
 //! and tidy up. After each command they are looked at as new ones are.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use crate::git_folder::is_fresh;
 use crate::level::Level;
 use crate::protected_paths::ProtectedPaths;
 use crate::walls::Walls;
+
+/// Bytes of the record, at most.
+const LONGEST: u64 = 16 << 20;
 
 /// Record of them, one a workspace, in the home.
 #[derive(Debug)]
@@ -57,8 +60,7 @@ impl MadeGitFolders {
         let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // Another command may have ended since this one began.
-        let changing =
-            File::options().create(true).truncate(false).write(true).open(folder.join("changing.lock"))?;
+        let changing = workspace::open_lock_file(&folder.join("changing.lock"))?;
         changing.lock()?;
         let others = read(file).difference(&self.known).cloned().collect();
         let made: BTreeSet<String> = made.union(&others).cloned().collect();
@@ -72,7 +74,8 @@ impl MadeGitFolders {
 }
 
 fn read(file: &Path) -> BTreeSet<String> {
-    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+    let bytes = workspace::read_small_file(file, LONGEST).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }
 
 /// Device, inode and time of birth of a folder; none where the file system does not know the time, as another folder may get the

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use workspace::FileId;
 use workspace::protected::{self, DEPENDENCY_FOLDERS};
+use workspace::{FileId, open_lock_file, open_small_file, read_small_file};
 
 use crate::accepted_changes::AcceptedPaths;
 use crate::protected_paths::{ProtectedPaths, is_dependency_folder};
@@ -30,6 +30,8 @@ use crate::walls::Walls;
 
 /// Folder of the records, below that of what git had.
 const FOLDER: &str = "running";
+/// Bytes of a record, at most: what was kept stands in it as text.
+const LONGEST: u64 = 512 << 20;
 /// Pause between two looks at a lock.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long the end of a command waits for one that begins.
@@ -65,7 +67,7 @@ fn never() -> SystemTime {
 
 impl FolderRecord {
     fn read(file: &Path) -> io::Result<Option<Self>> {
-        match fs::read(file) {
+        match read_small_file(file, LONGEST) {
             Ok(bytes) => {
                 let mut record: Self = serde_json::from_slice(&bytes)?;
                 let records = file.parent().and_then(Path::parent);
@@ -156,7 +158,7 @@ impl RunningCommands {
             return Ok(Self::default());
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&records)?;
-        let changing = lock_file(&records.join("changing.lock"))?;
+        let changing = open_lock_file(&records.join("changing.lock"))?;
         while !is_free(changing.try_lock())? {
             if is_over() {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "another command that begins holds it"));
@@ -177,7 +179,7 @@ impl RunningCommands {
             if entered.folders.iter().any(|known| known.record == record) {
                 continue;
             }
-            let lock = lock_file(&record.with_extension("lock"))?;
+            let lock = open_lock_file(&record.with_extension("lock"))?;
             let is_first = is_free(lock.try_lock())?;
             if !is_first {
                 let running = FolderRecord::read(&record)?.ok_or(io::ErrorKind::NotFound)?;
@@ -210,7 +212,7 @@ impl RunningCommands {
                 && path.with_extension("lock").exists()
                 && self.folders.iter().all(|own| own.record != path);
             // One that nobody holds is read by who comes there next.
-            if !is_record || is_free(lock_file(&path.with_extension("lock"))?.try_lock())? {
+            if !is_record || is_free(open_lock_file(&path.with_extension("lock"))?.try_lock())? {
                 continue;
             }
             let record = FolderRecord::read(&path)?;
@@ -341,7 +343,7 @@ impl RunningCommands {
     fn leave(&mut self) -> io::Result<()> {
         let Some(records) = &self.records else { return Ok(()) };
         if self.changing.is_none() {
-            let changing = lock_file(&records.join("changing.lock"))?;
+            let changing = open_lock_file(&records.join("changing.lock"))?;
             let until = Instant::now() + PATIENCE;
             while !is_free(changing.try_lock())? {
                 if Instant::now() > until {
@@ -401,7 +403,7 @@ pub fn before_running_commands(records: &Path, file: &Path) -> io::Result<FileBe
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileBefore::AsItStands),
         entries => entries?,
     };
-    let changing = File::open(records.join("changing.lock"))?;
+    let changing = open_small_file(&records.join("changing.lock"))?;
     let until = Instant::now() + PATIENCE;
     while !is_free(changing.try_lock())? {
         if Instant::now() > until {
@@ -417,7 +419,7 @@ pub fn before_running_commands(records: &Path, file: &Path) -> io::Result<FileBe
             continue;
         }
         let Some(record) = FolderRecord::read(&path)? else { continue };
-        let lock = File::open(lock)?;
+        let lock = open_small_file(&lock)?;
         let end = match is_free(lock.try_lock())? {
             true => Some(lock.metadata()?.modified()? + SILENCE),
             false => None,
@@ -482,10 +484,6 @@ fn is_later(path: &Path, end: SystemTime) -> bool {
         Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
     });
     changed.is_some_and(|changed| changed > end)
-}
-
-fn lock_file(path: &Path) -> io::Result<File> {
-    File::options().create(true).truncate(false).write(true).open(path)
 }
 
 fn is_free(locked: Result<(), TryLockError>) -> io::Result<bool> {

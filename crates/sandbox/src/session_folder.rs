@@ -71,14 +71,20 @@ impl Drop for SessionFolder {
     }
 }
 
-/// Removes a folder with all that commands left in it, also in folders that nobody may list: the kernel makes such ones for
-/// an overlay. What stays is tried again with the next session.
+/// Removes a folder with all that programs left in it, also in folders that nobody may list: the kernel makes such ones for
+/// an overlay. No link is followed.
+///
+/// # Errors
+/// It is no folder, or something stays.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let top = folder_at(CWD, path.as_os_str())?.ok_or(io::ErrorKind::NotADirectory)?;
+    empty(&top)?;
+    fs::remove_dir(path)
+}
+
+/// Removes the folder of a session. What stays is tried again with the next one.
 fn remove(path: &Path) {
-    let removed = folder_at(CWD, path.as_os_str()).and_then(|top| match top {
-        Some(top) => empty(&top).and_then(|()| fs::remove_dir(path)),
-        None => Err(io::ErrorKind::NotADirectory.into()),
-    });
-    if let Err(error) = removed
+    if let Err(error) = remove_folder(path)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(path = %path.display(), %error, "the folder of a session stays behind");

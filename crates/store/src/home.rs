@@ -11,6 +11,7 @@ mod network;
 mod scratch;
 mod space;
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -49,10 +50,15 @@ pub enum HomeError {
         path: PathBuf,
     },
     /// The folder exists, holds other things, and is no home: taking it over would change its modes.
-    #[error("{} holds other files and is no Drawloom home", .path.display())]
+    #[error(
+        "{} holds other files{} and is no Drawloom home",
+        .path.display(), .other.as_ref().map(|other| format!(" ({})", other.display())).unwrap_or_default()
+    )]
     NotAHome {
         /// The folder that was given.
         path: PathBuf,
+        /// Name of the first entry that no home has.
+        other: Option<PathBuf>,
     },
     /// The folder or one of our files in it belongs to another user.
     #[error("{} belongs to uid {owner}, not to uid {us}", .path.display())]
@@ -112,7 +118,9 @@ impl HomeError {
         match self {
             Self::Empty => "give a folder with --home or DRAWLOOM_HOME",
             Self::NotADirectory { .. } => "move it away or choose another place with --home",
-            Self::NotAHome { .. } => "give a new or empty folder with --home",
+            Self::NotAHome { .. } => {
+                "move what is not Drawloom's elsewhere, or give a new or empty folder with --home"
+            }
             Self::ForeignOwner { .. } => "run as its owner, or choose another home with --home",
             Self::NotWritable { .. } => "make it writable, or choose another home with --home",
             Self::NotReadable { .. } => {
@@ -315,28 +323,35 @@ impl Home {
 
     /// A folder given by mistake (`/`, the user's own folder, a project) must not have its modes changed.
     fn refuse_foreign_contents(&self) -> Result<(), HomeError> {
-        let not_a_home = || HomeError::NotAHome { path: self.root.clone() };
+        let not_a_home = |other| Err(HomeError::NotAHome { path: self.root.clone(), other });
         if self.root.parent().is_none() {
-            return Err(not_a_home());
+            return not_a_home(None);
         }
-        let mut foreign = false;
+        let mut others = BTreeSet::new();
         for entry in self.root.read_dir().map_err(HomeError::io("read", &self.root))? {
             let entry = entry.map_err(HomeError::io("read", &self.root))?;
             let name = entry.file_name();
             if name.to_str().is_some_and(layout::is_ours_alone) {
                 return Ok(());
             }
-            foreign |= !name.to_str().is_some_and(layout::is_known);
+            if !name.to_str().is_some_and(layout::is_known) {
+                others.insert(PathBuf::from(name));
+            }
         }
-        if foreign { Err(not_a_home()) } else { Ok(()) }
+        others.pop_first().map_or(Ok(()), |other| not_a_home(Some(other)))
     }
 
-    /// The root and everything in it whose name is ours: at start, one level deep, so that the cost does not
-    /// grow with what the home holds. Below, the root's own 0700 keeps others out.
+    /// The root and everything in it whose name is ours, and the logins: at start, and no deeper, so that the cost does
+    /// not grow with what the home holds. Below, the root's own 0700 keeps others out.
     fn check_modes(&mut self) -> Result<(), HomeError> {
         let us = rustix::process::geteuid().as_raw();
         let mut known = vec![self.root.clone()];
         known.extend(known_names().map(|name| self.root.join(name)));
+        let logins = self.root.join(HomeDir::Logins.name());
+        if logins.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            let saved = logins.read_dir().map_err(HomeError::io("read", &logins))?;
+            known.extend(saved.flatten().map(|entry| entry.path()));
+        }
         let root = self.root.metadata().map_err(HomeError::io("read", &self.root))?;
         let is_kept = root.mode() & 0o200 == 0;
         for path in known {

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -323,7 +323,7 @@ fn remove_emptied(folder: &Path) -> io::Result<()> {
 fn locked(folder: &Path) -> io::Result<File> {
     let path = folder.join(LOCK);
     loop {
-        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+        let file = workspace::open_lock_file(&path)?;
         file.lock()?;
         // Whoever removed the records meanwhile removed it, too.
         match fs::metadata(&path) {

@@ -246,6 +246,10 @@ impl ToolRegistry {
         told.into_iter().filter(|told| !told.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
+    fn has_server(&self, name: &str) -> bool {
+        self.tools.values().any(|(tool, _)| tool.server.as_ref().is_some_and(|server| server.name == name))
+    }
+
     fn servers(&self) -> String {
         let servers = self.tools.values().filter_map(|(tool, _)| Some(tool.server.as_ref()?.name.as_str()));
         let servers: BTreeSet<&str> = servers.collect();
@@ -300,6 +304,10 @@ impl ToolRegistry {
             let near = names().find(|other| other.eq_ignore_ascii_case(name) || differ(other, name) <= NEAR);
             let hint = match (near, server_of(name)) {
                 (Some(near), _) => format!("did you mean {near}?"),
+                (None, Some((server, _))) if !self.has_server(server) => format!(
+                    "no tool of a server {server} is accepted here; one that its owner adds is there in conversations that are \
+                     opened later"
+                ),
                 (None, Some(_)) => OF_NO_SERVER.to_owned(),
                 (None, None) => format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),
             };

@@ -67,5 +67,7 @@ pub use root::{
     Content, DirEntry, FileReader, FileStamp, LinkPolicy, Listing, Metadata, OpenFolder, OwnerAccess,
     ReadRules, Root, RootAccess, RootStamp, StampedListing,
 };
-pub use small_file::{replace_small_file, replace_small_file_durably};
+pub use small_file::{
+    open_lock_file, open_small_file, read_small_file, replace_small_file, replace_small_file_durably,
+};
 pub use touched_folder::{is_git_repository, lies_in_never, never_touched};

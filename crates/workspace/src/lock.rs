@@ -10,9 +10,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
-
 use crate::identity::FileId;
+use crate::small_file::open_lock_file;
 
 /// First and longest pause between two tries.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -59,10 +58,7 @@ impl WorkspaceLock {
         mut pause: impl FnMut(Duration),
     ) -> Result<Self, LockError> {
         DirBuilder::new().recursive(true).mode(0o700).create(locks)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let path = locks.join(workspace.to_string());
-        let mut file =
-            File::from(openat(CWD, &path, flags, Mode::from_raw_mode(0o600)).map_err(io::Error::from)?);
+        let mut file = open_lock_file(&locks.join(workspace.to_string()))?;
         let mut waited = Duration::ZERO;
         let mut next = FIRST_PAUSE;
         loop {

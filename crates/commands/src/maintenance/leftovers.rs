@@ -60,7 +60,7 @@ pub(super) const COPIES: &str = "copies.lock";
 /// When it cannot be opened.
 pub(super) fn lock_file(home: &Home, name: &str) -> io::Result<File> {
     let dir = home.dir(HomeDir::Locks).map_err(io::Error::other)?;
-    File::options().read(true).write(true).create(true).truncate(false).open(dir.join(name))
+    workspace::open_lock_file(&dir.join(name))
 }
 
 /// Whether a lock on copies is held with others, once nobody holds it alone; not one whose file was removed.

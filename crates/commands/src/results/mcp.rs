@@ -37,6 +37,18 @@ pub struct ServerShown {
     /// Secrets that went with it, where it was removed, by their keys below its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed_secrets: Option<Vec<String>>,
+    /// What became of its `HOME`, where it was removed; none where it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<ServerHome>,
+}
+
+/// What became of the `HOME` of a server that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerHome {
+    Removed,
+    /// It stays, as the server runs in another process.
+    InUse,
 }
 
 /// `mcp get`.

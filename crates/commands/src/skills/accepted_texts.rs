@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use loom::Digest;
 use skills::{AcceptedText, SkillText};
 use store::home::HomeDir;
-use workspace::replace_small_file;
 use workspace::trust::Accepted;
+use workspace::{read_small_file, replace_small_file};
 
 use super::FILE;
 use crate::app::App;
@@ -89,7 +89,7 @@ fn write(app: &App, folder: &Path, text: &str) -> io::Result<PathBuf> {
     let place = top(app)?.join(folder);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
     let path = place.join(FILE);
-    if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
+    if read_small_file(&path, text.len() as u64).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(path);
     }
     replace_small_file(&path, text.as_bytes())?;

@@ -17,7 +17,7 @@ use super::layers::{Layers, Source};
 use super::path::{normal, segments};
 use super::policy::idle_rules;
 use super::set::{UnsetSection, set, unknown, unset, unset_section, unset_unknown};
-use super::{Config, file, keys};
+use super::{Config, file, keys, servers};
 use crate::models::ConfiguredModels;
 use crate::paths::InvocationPaths;
 use crate::terminal::hidden_line;
@@ -154,7 +154,12 @@ fn set_key(
     for problem in set(home.root(), path, written)? {
         note(&format!("also wrong in the file: {problem}"));
     }
-    let (_, above) = layers.get(path);
+    let (before, above) = layers.get(path);
+    if let Some(server) =
+        servers::program_of(path).filter(|_| before.as_ref() != row.kind.read(written).ok().as_ref())
+    {
+        servers::changed(&server, home.root(), note);
+    }
     if matches!(above, Source::Environment | Source::Flag) {
         note(&format!("written; the {} sets it too and takes precedence", above.as_str()));
     }
@@ -189,6 +194,9 @@ fn unset_key(
 ) -> Result<Setting, CommandError> {
     let path = &*normal(path);
     let Some(row) = keys::find(path) else { return unset_unknown_key(path, paths, layers, note) };
+    if let Some(server) = servers::needs(path, layers) {
+        return Err(servers::not_taken_out(path, &server));
+    }
     let home = home(path, paths, layers)?;
     for problem in unset(home.root(), path)? {
         note(&format!("also wrong in the file: {problem}"));
@@ -219,16 +227,8 @@ fn unset_whole_section(
     layers: &Layers,
     note: &dyn Fn(&str),
 ) -> Result<Setting, CommandError> {
-    if let [section, name] = &segments(path)[..]
-        && section == "mcp"
-    {
-        let (what, hint) = (one_line(path), format!("`drawloom mcp remove {}` takes it out", one_line(name)));
-        return Err(CommandError::usage(
-            format!(
-                "{what} was not taken out: what was accepted of it and rules that allow its tools would stay"
-            ),
-            hint,
-        ));
+    if let Some(server) = servers::named(path).filter(|_| servers::is_set(path, layers)) {
+        return Err(servers::not_taken_out(path, &server));
     }
     let home = home(path, paths, layers)?;
     let UnsetSection { was_there, problems, .. } = unset_section(home.root(), path)?;

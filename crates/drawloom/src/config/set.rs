@@ -26,6 +26,19 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     change(home, (path, key), Some(&value))
 }
 
+/// Whether there is a section that has a name of its own.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn has_section(home: &Path, section: &str) -> Result<bool, CommandError> {
+    rewrite(home, (CONFIG, SecretRule::Refused), |old| Ok((old.to_owned(), is_in(old, section))))
+}
+
+fn is_in(text: &str, section: &str) -> bool {
+    let prefix = format!("{section}.");
+    file::parse(CONFIG, text, SecretRule::Refused).values.iter().any(|(path, _)| path.starts_with(&prefix))
+}
+
 /// Adds a section that has a name of its own, with these keys and values.
 ///
 /// # Errors
@@ -37,9 +50,7 @@ pub(crate) fn add_section(
     if_there: &str,
 ) -> Result<(), CommandError> {
     rewrite(home, (CONFIG, SecretRule::Refused), |old| {
-        let prefix = format!("{section}.");
-        let held = file::parse(CONFIG, old, SecretRule::Refused);
-        if held.values.iter().any(|(path, _)| path.starts_with(&prefix)) {
+        if is_in(old, section) {
             return Err(CommandError::refused("exists", format!("[{section}] is there already"), if_there));
         }
         let mut new = old.to_owned();

@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
+use crate::files::ends;
+use crate::home_files::files_below;
 use crate::skills::skill;
 use crate::tools::calls;
 use crate::trust::at_terminal;
@@ -50,6 +53,21 @@ fn sent(world: &World) -> (String, String) {
     let run = run(world, &["--json", "chat", "--new", "-m", "Hi"]);
     let answer: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{run:?}"));
     (world.ok(&["context", "show", answer["node"].as_str().unwrap(), "--text", "--json"]), run.err)
+}
+
+#[test]
+fn e11_what_stands_in_the_place_of_an_accepted_text_is_replaced_and_not_waited_for() {
+    let (world, here) = world(&[json!({"text": "Done."})]);
+    change(&world);
+    sent(&world);
+    let mut texts = files_below(&world.home().join("workspaces"));
+    texts.retain(|file| file.ends_with("SKILL.md"));
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    fs::remove_file(&texts[0]).unwrap();
+    mkfifoat(CWD, &texts[0], Mode::RUSR | Mode::WUSR).unwrap();
+    let run = ends(world.command(&["--json", "chat", "--new", "-m", "Hi"]).current_dir(&here));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(fs::read_to_string(&texts[0]).unwrap().contains("First do paint."));
 }
 
 /// S §25: where nobody is asked, a skill that changed is the one that was accepted, wherever it is read.

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use crate::headless::question;
 use crate::mcp::{accepted, allowed, called, script, server, there, world};
+use crate::mcp_failures::{is_gone, waiting};
 use crate::mcp_server::ARGUMENTS;
 use crate::terminal::Terminal;
 use crate::trust::with_terminal;
-use crate::world::{World, text};
+use crate::world::{World, lacks, text};
 
 /// Adds the server of this test program as `notes`.
 fn add(world: &World) {
@@ -82,6 +83,112 @@ fn secrets_of_a_server_go_with_it_and_are_named() {
     add(&world);
     let (_, bare) = there(&world, &["mcp", "remove", "notes"]);
     assert_eq!(bare["servers"][0]["removed_secrets"], json!([]), "{bare}");
+}
+
+#[test]
+fn what_its_network_refused_a_server_or_lacks_stands_behind_its_errors() {
+    if lacks(&["bash"]) {
+        return;
+    }
+    let world = world(&[], "");
+    let fails = |net: &[&str], script: &str| {
+        let add = [&["mcp", "add", "web", "--yes"], net, &["--", "/bin/bash", "-c", script]].concat();
+        let failed = world.run(&add);
+        assert_eq!(failed.code, Some(5), "{failed:?}");
+        world.ok(&["mcp", "remove", "web"]);
+        failed.err.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let unnamed = "echo 'getaddrinfo EAI_AGAIN registry.example.org' >&2; exit 1";
+    let told = fails(&[], unnamed);
+    assert!(told.contains("its network, which is off") && told.contains("`--net HOST`"), "{told}");
+    let told = fails(&["--net", "registry.example.org"], unnamed);
+    assert!(!told.contains("which is off"), "the control: {told}");
+    let refused = "exec 3<>/dev/tcp/127.0.0.1/${http_proxy##*:}; \
+                   printf 'CONNECT other.example.org:443 HTTP/1.1\\r\\n\\r\\n' >&3; head -n 1 <&3 >/dev/null; exit 1";
+    let told = fails(&["--net", "registry.example.org"], refused);
+    assert!(told.contains("[network] other.example.org:443 is not reached"), "{told}");
+}
+
+#[test]
+fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rules() {
+    let world = accepted(&[], &["notes:page"], "");
+    let says = || {
+        script(
+            &world,
+            &[json!({"tool_calls": [called("notes:page", &json!({}))]}), json!({"text": "Done."})],
+        );
+        assert_eq!(there(&world, &["chat", "--new", "-m", "Go."]).0, Some(0));
+        crate::mcp::result(&world, "notes:page")
+    };
+    assert!(says().contains("with all you know"), "the control");
+    let config = world.read("config.toml");
+    // By hand, and by a command.
+    world.write("config.toml", &config.replace("\"--quiet\"", "\"--quiet\", \"--test-threads=1\""));
+    assert!(says().contains("there is no tool"));
+    world.write("config.toml", &config);
+    assert!(says().contains("with all you know"), "it is the one that was accepted");
+    let arguments = json!([&ARGUMENTS[..], &["--test-threads=2"]].concat()).to_string();
+    let set = world.run(&["config", "set", "mcp.notes.args", &arguments]);
+    let told = set.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        set.code == Some(0)
+            && told.contains("`drawloom mcp accept notes`")
+            && told.contains("the rule `allow notes:page` holds for it then"),
+        "{set:?}"
+    );
+    assert!(says().contains("there is no tool"));
+    let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
+    assert!(listed.contains("of another program or address: `drawloom mcp accept notes`"), "{listed}");
+    let asked = world.run(&["mcp", "accept", "notes"]);
+    let told = asked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        asked.code == Some(4)
+            && told.contains("new: page")
+            && told.contains("the rule `allow notes:page` lets models call them unasked"),
+        "{asked:?}"
+    );
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    assert!(says().contains("with all you know"));
+
+    // Nor does it go without what belongs to it.
+    for key in ["mcp.notes.command", "mcp.notes", "mcp . \"notes\""] {
+        let unset = world.run(&["config", "unset", key]);
+        assert!(unset.code == Some(2) && unset.err.contains("`drawloom mcp remove notes`"), "{unset:?}");
+    }
+    let emptied = world.run(&["config", "set", "mcp.notes.command", ""]);
+    assert!(emptied.code == Some(2) && emptied.err.contains("`drawloom mcp remove notes`"), "{emptied:?}");
+    assert_eq!(world.run(&["config", "unset", "mcp.nosuch"]).code, Some(3));
+    assert_eq!(world.run(&["config", "unset", "mcp.notes.args"]).code, Some(0));
+}
+
+#[test]
+fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
+    let world = accepted(&[], &["notes:hang"], "roots = [\".:rw\"]\ntimeout = 3600\n");
+    let own = world.home().join("sandbox/servers/notes");
+    let keep = || fs::write(own.join("home/token"), "a login").unwrap();
+    let has_it = || own.join("home/token").exists();
+    let removes = || there(&world, &["mcp", "remove", "notes"]).1["servers"][0]["home"].clone();
+    keep();
+    assert_eq!((removes(), own.exists()), (json!("removed"), false));
+
+    add(&world);
+    world.ok(&["config", "set", "mcp.notes.roots", "[\".:rw\"]"]);
+    world.ok(&["policy", "allow", "notes:hang"]);
+    let mut running = waiting(&world);
+    keep();
+    let told = world.ok(&["mcp", "remove", "notes"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("stays, as it runs in another process") && has_it(), "{told}");
+    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
+    assert!(refused.code == Some(4) && refused.err.contains("still runs in another process"), "{refused:?}");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(is_gone(&world) && has_it());
+    // What is left is not for another program of the name, however its entry went.
+    add(&world);
+    assert!(!has_it());
+    keep();
+    let told = world.ok(&["mcp", "remove", "notes"]);
+    assert!(told.contains("its HOME was removed with it") && !has_it(), "{told}");
 }
 
 #[test]

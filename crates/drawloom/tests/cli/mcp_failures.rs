@@ -78,8 +78,8 @@ fn a_server_that_does_not_start_is_not_tried_again_at_once() {
         "{tested}"
     );
     world.ok(&["config", "set", "mcp.notes.command", "/no/such/program"]);
-    turn(&world, &[add()]);
-    assert!(result(&world, "notes:add").contains("/no/such/program"), "{}", result(&world, "notes:add"));
+    let (_, tested) = there(&world, &["mcp", "test", "notes"]);
+    assert!(tested["error"]["message"].as_str().unwrap().contains("/no/such/program"), "{tested}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn s15_a_tool_that_is_told_otherwise_is_switched_off_and_named_until_it_is_accep
 }
 
 /// Starts a turn that waits for a server which never answers, and returns once the server is at it.
-fn waiting(world: &World) -> Child {
+pub(crate) fn waiting(world: &World) -> Child {
     script(world, &[json!({"tool_calls": [called("notes:hang", &json!({}))]}), json!({"text": "Done."})]);
     let mut command = world.command(&["--workspace", &text(&world.path("project")), "chat", "-m", "Wait."]);
     let child = piped(&mut command);
@@ -137,7 +137,7 @@ fn waiting(world: &World) -> Child {
 }
 
 /// Waits until no server is at a call any more.
-fn is_gone(world: &World) -> bool {
+pub(crate) fn is_gone(world: &World) -> bool {
     let held = File::open(world.path("project/held")).unwrap();
     let (sender, freed) = mpsc::channel();
     thread::spawn(move || sender.send(held.lock().is_ok()));

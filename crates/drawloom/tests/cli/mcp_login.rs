@@ -357,6 +357,7 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
     let site = broken.site();
     world.ok(&["config", "set", "mcp.site.url", &site.url()]);
     log_in(&world, &broken);
+    assert_eq!(there(&world, &["mcp", "accept", "site", "--yes"]).0, Some(0));
     let text = fs::read_to_string(&kept).unwrap().replace("/token\"", "/mcp?fails\"");
     fs::write(&kept, text).unwrap();
     broken.with(|issued| issued.access.clear());
@@ -402,6 +403,20 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
         &format!("code=code-1&iss=https%3A%2F%2Fevil.example&state={}", field(&query, "state")),
     );
     assert_eq!(child.wait().unwrap().code(), Some(5));
+    // Nor what could be read in two ways, and no code is none.
+    for (given, why) in [
+        ("code=code-1&code=code-2&state=STATE", "`code` twice"),
+        ("code=code-1&state=STATE&state=other", "`state` twice"),
+        ("code=code-1&iss=a&iss=b&state=STATE", "`iss` twice"),
+        ("code=&state=STATE", "it gave no code"),
+    ] {
+        let (mut child, mut told, query) = begun(&world);
+        comes_back(&query, &given.replace("STATE", field(&query, "state")));
+        assert_eq!(child.wait().unwrap().code(), Some(5), "{given}");
+        let mut rest = String::new();
+        told.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains(why), "{given}: {rest}");
+    }
     // Nor one that does not say who it is, where the issuer always does.
     issuer.with(|issued| issued.names_itself = true);
     let (mut child, _told, query) = begun(&world);

@@ -91,12 +91,18 @@ pub async fn login(
     let back_with =
         back_with.map_err(|_| format!("nobody came back within {} min", PATIENCE.as_secs() / 60))?;
     let back_with = back_with.map_err(|error| error.to_string())?;
+    // None may stand twice (RFC 6749, 3.1), as it would depend on the reader which of them counts.
+    if let Some(twice) =
+        ["code", "state", "iss", "error"].into_iter().find(|name| values(&back_with, name).count() > 1)
+    {
+        return Err(format!("it came back with `{twice}` twice: nobody is logged in"));
+    }
     // One that says that it always names itself was not there where nobody is named (RFC 9207).
     let iss = value(&back_with, "iss");
     if iss.is_none() && issuer.iss_parameter_supported || iss.is_some_and(|iss| iss != issuer.name) {
         return Err("another one than was asked answered: nobody is logged in".to_owned());
     }
-    let Some(code) = value(&back_with, "code") else {
+    let Some(code) = value(&back_with, "code").filter(|code| !code.is_empty()) else {
         let why = value(&back_with, "error").unwrap_or_else(|| "it gave no code".to_owned());
         return Err(format!("it was not let in: {}", shown(&why)));
     };
@@ -181,7 +187,11 @@ async fn registered(issuers: &Issuers, issuer: &Issuer, back: &str) -> Result<Re
 }
 
 fn value(url: &Url, name: &str) -> Option<String> {
-    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    values(url, name).next()
+}
+
+fn values(url: &Url, name: &str) -> impl Iterator<Item = String> {
+    url.query_pairs().filter(move |(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 fn random() -> Result<String, String> {

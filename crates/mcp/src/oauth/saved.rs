@@ -1,14 +1,17 @@
 //! A login as it is kept: a file of the home that its owner alone reads.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use egress::Url;
 use serde::{Deserialize, Serialize};
 
 use super::client::RegisteredClient;
+
+/// Bytes of the file, at most.
+const LONGEST: u64 = 1 << 20;
 
 /// What was got at a login.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,12 +85,12 @@ impl SavedLogin {
     /// It cannot be read. Nothing of it is told.
     pub(crate) fn read(&self) -> Result<Option<Login>, String> {
         let path = self.path();
-        match fs::read(&path) {
+        match workspace::read_small_file(&path, LONGEST) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|_| {
                 format!("{} holds no login: `drawloom mcp logout` takes it away", path.display())
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("{}: {error}", path.display())),
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -136,7 +139,7 @@ impl SavedLogin {
 
 fn locked(folder: &Path, lock: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock)?;
+    let file = workspace::open_lock_file(lock)?;
     file.lock()?;
     Ok(file)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 use rustix::event::Timespec;
+use workspace::open_small_file;
 
 use crate::running_commands::SIGN_OF_LIFE;
 
@@ -23,7 +24,7 @@ pub(super) struct SignsOfLife {
 impl SignsOfLife {
     /// Opens the files, before other namespaces are entered. One that cannot be opened is passed over.
     pub(super) fn open(files: &[PathBuf]) -> Self {
-        let files = files.iter().filter_map(|file| File::options().write(true).open(file).ok()).collect();
+        let files = files.iter().filter_map(|file| open_small_file(file).ok()).collect();
         Self { files, next: Instant::now() }
     }
 

@@ -22,11 +22,13 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
-use workspace::GitWorkingTree;
+use workspace::{GitWorkingTree, read_small_file};
 
 use super::conversation::Deadline;
 use super::git_index::{EntryKind, GitIndex};
 use super::index_check;
+/// Bytes of a file of a record, at most.
+const LONGEST: u64 = 256 << 20;
 /// Pause between two looks at a lock.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -110,8 +112,12 @@ impl<'a> TrackedRecords<'a> {
     }
 
     fn lock_file(self, name: &str) -> io::Result<File> {
-        File::options().create(true).truncate(false).write(true).open(self.0.join(name))
+        workspace::open_lock_file(&self.0.join(name))
     }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&read_small_file(path, LONGEST)?).into_owned())
 }
 
 fn unless_missing<T>(read: io::Result<T>) -> io::Result<Option<T>> {
@@ -169,19 +175,19 @@ impl TrackedRecord<'_> {
 
     /// Begins with the record that was last used in this place, of another git folder. Whether there is one.
     fn adopt(&self) -> io::Result<bool> {
-        let last = unless_missing(fs::read_to_string(self.last()))?.unwrap_or_else(|| self.place.clone());
+        let last = unless_missing(text_of(&self.last()))?.unwrap_or_else(|| self.place.clone());
         let last = self.records.0.join(last);
         if last == self.file || !last.exists() {
             return Ok(false);
         }
-        workspace::replace_small_file(&self.file, &fs::read(last)?)?;
+        workspace::replace_small_file(&self.file, &read_small_file(&last, LONGEST)?)?;
         Ok(true)
     }
 
     /// Keeps which record is used in this place.
     fn keep_place(&self) -> io::Result<()> {
         let name = self.file.file_name().unwrap_or_default().to_string_lossy();
-        match unless_missing(fs::read_to_string(self.last()))?.is_some_and(|last| last == name) {
+        match unless_missing(text_of(&self.last()))?.is_some_and(|last| last == name) {
             true => Ok(()),
             false => workspace::replace_small_file(&self.last(), name.as_bytes()),
         }
@@ -200,7 +206,7 @@ impl TrackedRecord<'_> {
         index: impl Fn(&GitWorkingTree) -> Option<GitIndex>,
     ) -> io::Result<bool> {
         let seen = seen(tree);
-        if unless_missing(fs::read_to_string(self.seen()))?.is_some_and(|before| before == seen) {
+        if unless_missing(text_of(&self.seen()))?.is_some_and(|before| before == seen) {
             return Ok(true);
         }
         let index = index(tree);
@@ -243,7 +249,7 @@ impl TrackedRecord<'_> {
     }
 
     fn read(&self) -> io::Result<HashMap<PathBuf, EntryKind>> {
-        let bytes = fs::read(&self.file)?;
+        let bytes = read_small_file(&self.file, LONGEST)?;
         let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
             let (kind, name) = entry.split_first()?;
             let kind = match kind {

@@ -134,6 +134,9 @@ const OTHER_FILES: [&str; 9] = [
     "loom.db-journal",
 ];
 
+/// Folders that an owner makes by hand, also before there is a home. Their modes are the owner's.
+const BY_HAND: [&str; 3] = ["agents", "commands", "skills"];
+
 /// End of the name of a database's write-ahead log.
 pub(crate) const LOG: &str = "-wal";
 /// End of the name of the journal of a database that is being made.
@@ -232,7 +235,7 @@ pub(super) fn is_known(name: &str) -> bool {
     random.is_some_and(|random| {
         random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
     }) || is_unfinished(name)
-        || known_names().any(|known| known == name)
+        || known_names().chain(BY_HAND).any(|known| known == name)
 }
 
 /// The names at the top of a home.

@@ -84,6 +84,23 @@ fn modes_open_to_others_are_repaired_and_named() {
 }
 
 #[test]
+fn the_mode_of_a_login_is_repaired_and_named_and_none_behind_a_link() {
+    let tmp = folder();
+    let home = open(&tmp.path().join("home")).unwrap();
+    let login = home.dir(HomeDir::Logins).unwrap().join("issues.json");
+    fs::write(&login, "{}").unwrap();
+    chmod(&login, 0o666);
+    assert_eq!(open(home.root()).unwrap().repaired(), [login.clone()]);
+    assert_eq!(mode(&login), 0o600);
+    let outside = tmp.path().join("outside");
+    fs::rename(home.root().join("oauth"), &outside).unwrap();
+    symlink(&outside, home.root().join("oauth")).unwrap();
+    chmod(&outside.join("issues.json"), 0o644);
+    assert!(open(home.root()).unwrap().repaired().is_empty());
+    assert_eq!(mode(&outside.join("issues.json")), 0o644);
+}
+
+#[test]
 fn a_home_that_its_owner_keeps_from_being_written_stays_so() {
     let tmp = folder();
     let home = open(&tmp.path().join("home")).unwrap();
@@ -145,6 +162,23 @@ fn folders_that_are_no_home_are_refused_and_left_as_they_are() {
     fs::write(tmp.path().join(".config.d"), "").unwrap();
     assert!(matches!(open(tmp.path()), Err(HomeError::NotAHome { .. })), "others' names begin so, too");
     drop(written);
+}
+
+#[test]
+fn what_an_owner_makes_by_hand_stands_in_a_new_home_and_what_is_in_the_way_is_named() {
+    let tmp = folder();
+    let made = ["agents", "commands", "skills"].map(|name| tmp.path().join(name));
+    for folder in &made {
+        fs::create_dir(folder).unwrap();
+        chmod(folder, 0o755);
+    }
+    assert!(open(tmp.path()).unwrap().repaired().is_empty());
+    assert!(made.iter().all(|folder| mode(folder) == 0o755), "what is not ours is left alone");
+    for other in ["thesis.tex", "letter.txt"] {
+        fs::write(tmp.path().join(other), "").unwrap();
+    }
+    let refused = open(tmp.path()).unwrap_err().to_string();
+    assert!(refused.ends_with(" holds other files (letter.txt) and is no Drawloom home"), "{refused}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl IndexFile {
 
     /// An index; none where it is not there or cannot be read.
     pub(super) fn read(path: &Path) -> Option<(Self, ReadIndex)> {
-        let mut file = File::open(path).ok()?;
+        let mut file = workspace::open_small_file(path).ok()?;
         let identity = identity(&file.metadata().ok()?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;

@@ -215,6 +215,12 @@ impl CommandNetwork {
         lines(self.proxy.as_ref().map(|served| &served.proxy))
     }
 
+    /// What says [`Self::lines`] also once this is gone; none where no hosts were named.
+    pub fn teller(&self) -> Option<impl Fn() -> Vec<String> + Send + Sync + 'static> {
+        let proxy = self.proxy.as_ref()?.proxy.clone();
+        Some(move || lines(Some(&proxy)))
+    }
+
     /// [`Self::lines`] as a part of a result; none where there is nothing to tell.
     pub(crate) fn told(&self) -> Option<String> {
         told(self.proxy.as_ref().map(|served| &served.proxy))

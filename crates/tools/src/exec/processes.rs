@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -287,8 +286,7 @@ fn place_among_all(locks: &Path, most: usize) -> Result<File, String> {
     let failed = |error: io::Error| format!("the commands in the background could not be counted: {error}");
     for number in 0..most {
         let path = locks.join(format!("background-{number}.lock"));
-        let mut options = File::options();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+        let file = workspace::open_lock_file(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(fs::TryLockError::WouldBlock) => {}

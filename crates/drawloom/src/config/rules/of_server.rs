@@ -22,6 +22,17 @@ pub(crate) fn forget_server(home: &Path, server: &str) -> Result<ServerRules, Co
     rewrite(home, (CONFIG, SecretRule::Refused), |old| forgotten(old, server))
 }
 
+/// The allow rules about the tools of a server.
+///
+/// # Errors
+/// As [`forget_server`].
+pub(crate) fn allowing(home: &Path, server: &str) -> Result<Vec<String>, CommandError> {
+    rewrite(home, (CONFIG, SecretRule::Refused), |old| {
+        let (_, found) = forgotten(old, server)?;
+        Ok((old.to_owned(), found.removed))
+    })
+}
+
 /// The text of a file without the allow rules about the tools of a server.
 fn forgotten(old: &str, server: &str) -> Result<(String, ServerRules), CommandError> {
     let (mut text, mut found) = (old.to_owned(), ServerRules::default());
