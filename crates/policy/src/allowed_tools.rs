@@ -45,6 +45,11 @@ impl AllowedTools {
         Self { entries, patterns }
     }
 
+    /// Of a skill of which nobody knows what it allows: nothing, for this reason.
+    pub fn unknown(why: &str) -> Self {
+        Self { entries: vec![why.to_owned()], patterns: Vec::new() }
+    }
+
     /// The refusal of a call of which a part is none that the skill of this name allows. A file that its line writes is judged
     /// by its name where `is_direct` says that this leads to no other place, and refused where it does not.
     pub fn refusal(

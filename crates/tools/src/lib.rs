@@ -52,7 +52,7 @@ pub use registry::ToolRegistry;
 pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
-pub use session_skills::{SessionSkill, TurnSkills};
+pub use session_skills::{LookForSkills, SessionSkill, SkillsInReach, TurnSkills};
 pub use subagents::{SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -149,6 +149,15 @@ fn a_turn_that_is_asked_again_follows_what_it_followed() {
     say(&world, &write_alone);
     let told = denied(&world, "/retry");
     assert!(told.len() == 1 && told[0].contains("not known, as the skill is not there any more"), "{told:?}");
+    // Nor is it taken for gone where its owner switched it off.
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    world.ok(&["skills", "disable", "paint"]);
+    say(&world, &write_alone);
+    let told = denied(&world, "/retry");
+    assert!(
+        told.len() == 1 && told[0].contains("not known, as the skill is switched off by now"),
+        "{told:?}"
+    );
     say(&world, &write_alone);
     assert_eq!(denied(&world, "Go on."), [""; 0]);
 }
