@@ -25,6 +25,7 @@ use crate::hooks::{HookEvent, HookedEvent, on_event, refusal};
 use crate::plan;
 use crate::search;
 use crate::session_skills::{LookForSkills, SessionSkill, SessionSkills, TurnSkills};
+use crate::skill_list;
 use crate::subagents::{self, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
@@ -325,7 +326,11 @@ fn with_schema(tool: Tool) -> Result<(String, CheckedTool), String> {
 }
 
 fn all_tools() -> impl Iterator<Item = Tool> {
-    files::tools().into_iter().chain(exec::tools()).chain([plan::tool()]).chain(subagents::tools())
+    files::tools()
+        .into_iter()
+        .chain(exec::tools())
+        .chain([plan::tool(), skill_list::tool()])
+        .chain(subagents::tools())
 }
 
 /// Letters in which two names of one length differ; many where their lengths do.

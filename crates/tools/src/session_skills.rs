@@ -30,6 +30,9 @@ pub struct SessionSkill {
     pub file: String,
     /// A file of it with a text that is not the accepted one, or that had this one in an earlier list.
     pub other_file: Option<String>,
+    /// When it is of use, in one line.
+    pub description: String,
+    pub is_of_workspace: bool,
     /// Whether models are told of it; variables of another one go with it only where its owner names it.
     pub for_model: bool,
     /// Calls that it allows; none where it narrows nothing.
@@ -103,6 +106,11 @@ impl FollowedSkills {
 
     fn extend(&mut self, others: &Self) {
         others.0.iter().for_each(|other| self.follow(&other.skill, other.is_named));
+    }
+
+    /// Whether a skill with this file is among them.
+    pub(crate) fn holds(&self, file: &str) -> bool {
+        self.0.iter().any(|followed| followed.skill.file == file)
     }
 
     /// Whether the owner named a skill of this name.
@@ -207,7 +215,12 @@ impl SessionSkills {
         *self.of_turn.lock().unwrap_or_else(PoisonError::into_inner) = skills;
     }
 
-    fn in_reach(&self) -> SkillsInReach {
+    /// Whether the model was told of a file when the session was opened.
+    pub(crate) fn was_told_of(&self, file: &str) -> bool {
+        self.first.iter().any(|skill| skill.for_model && skill.file == file)
+    }
+
+    pub(crate) fn in_reach(&self) -> SkillsInReach {
         self.look.as_ref().map(|look| look()).unwrap_or_default()
     }
 
@@ -297,198 +310,4 @@ impl SessionSkills {
 }
 
 #[cfg(test)]
-mod tests {
-    use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
-    use serde_json::json;
-
-    use super::*;
-    use crate::ToolRegistry;
-    use crate::files::fixture::Fixture;
-
-    const CHAT: SessionFacts = SessionFacts {
-        kind: SessionType::Main,
-        attendance: Attendance::Attended,
-        sandbox: SandboxLevel::Full,
-        tainted: false,
-        plan_mode: false,
-        keeps_old_bytes: true,
-    };
-
-    fn skill(name: &str, allowed: Option<&[&str]>) -> SessionSkill {
-        let entries = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
-        SessionSkill {
-            name: name.to_owned(),
-            file: format!("skills/{name}/SKILL.md"),
-            for_model: true,
-            allowed: allowed.map(|allowed| AllowedTools::new(entries(allowed))),
-            ..SessionSkill::default()
-        }
-    }
-
-    /// A fixture whose session may follow these.
-    fn following(skills: Vec<SessionSkill>) -> Fixture {
-        let Fixture { temp, registry, recorded } = Fixture::new();
-        let in_reach = SkillsInReach { followable: skills.clone(), disabled: Vec::new() };
-        let registry =
-            Arc::into_inner(registry).unwrap().with_skills(skills, Arc::new(move || in_reach.clone()));
-        Fixture { temp, registry: Arc::new(registry), recorded }
-    }
-
-    fn decided(registry: &ToolRegistry, path: &str) -> (Decision, String) {
-        let call = registry.check("write", &json!({"path": path, "content": "x"})).unwrap();
-        let verdict = call.decide(&CHAT, &[]);
-        (verdict.decision, verdict.to_string())
-    }
-
-    #[test]
-    fn a_skill_narrows_the_calls_of_the_turn_in_which_its_file_was_read() {
-        let fixture = following(vec![skill("paint", Some(&["Write(art/**)"])), skill("free", None)]);
-        std::fs::create_dir_all(fixture.path("skills/paint")).unwrap();
-        fixture.put("skills/paint/SKILL.md", "---\nname: paint\n---\nPaint.\n");
-        fixture.put("other.md", "x\n");
-        let registry = Arc::clone(&fixture.registry);
-        let is_narrowed = || decided(&registry, "note.md").0 == Decision::Deny;
-        fixture.call("read", &json!({"path": "other.md"})).unwrap();
-        assert!(!is_narrowed(), "control: another file");
-        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
-        let (decision, why) = decided(&registry, "note.md");
-        assert_eq!(decision, Decision::Deny);
-        assert!(why.contains("the skill paint is followed") && why.contains("Write(art/**)"), "{why}");
-        assert_eq!(decided(&registry, "art/note.md").0, Decision::Allow);
-        // What it begins is narrowed to its end, whatever turn it is.
-        let subagent = registry.of_subagent(None, false).unwrap();
-        subagent.begin_turn(&TurnSkills::default());
-        registry.begin_turn(&TurnSkills::default());
-        assert!(!is_narrowed());
-        assert_eq!(decided(&subagent, "note.md").0, Decision::Deny);
-        assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Allow);
-        // So is the turn that its result begins, and what that begins.
-        registry.begin_turn(&subagent.skills_of_turn_before());
-        assert!(is_narrowed());
-        assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Deny);
-        // What that turn follows only later counts for the turn of a result as well.
-        registry.begin_turn(&TurnSkills::default());
-        let early = registry.of_subagent(None, false).unwrap();
-        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
-        assert_eq!(decided(&early, "note.md").0, Decision::Allow, "it began before");
-        registry.begin_turn(&TurnSkills::default());
-        assert!(!is_narrowed(), "control");
-        registry.begin_turn(&early.skills_of_turn_before());
-        assert!(is_narrowed());
-        for (name, narrows) in [("paint", true), ("painting", true), ("free", false)] {
-            registry.begin_turn(&TurnSkills::default());
-            registry.follow_named(&[name.to_owned()]);
-            assert_eq!(is_narrowed(), narrows, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_skill_that_is_handed_along_narrows_whatever_is_in_reach() {
-        let registry = following(vec![skill("paint", None)]).registry;
-        for (handed, narrows) in [(skill("paint", Some(&[])), true), (skill("paint", None), false)] {
-            registry.begin_turn(&TurnSkills::named([handed]));
-            // Its name in the tree changes nothing, nor does the file as it is in reach.
-            registry.follow_named(&["paint".to_owned()]);
-            assert_eq!(decided(&registry, "note.md").0 == Decision::Deny, narrows);
-        }
-        registry.begin_turn(&TurnSkills::default());
-        assert_eq!(decided(&registry, "note.md").0, Decision::Allow, "control");
-        registry.follow_unknown();
-        let (decision, why) = decided(&registry, "note.md");
-        assert!(decision == Decision::Deny && why.contains("not known"), "{why}");
-        assert_eq!(
-            registry.check("read", &json!({"path": "a"})).unwrap().decide(&CHAT, &[]).decision,
-            Decision::Allow
-        );
-    }
-
-    #[test]
-    fn a_skill_is_named_by_the_author_of_its_text() {
-        assert_eq!(SessionSkill::named_by(&SessionSkill::author("paint")), Some("paint"));
-        let typed = Author { id: "skill/paint".to_owned(), ..Author::owner() };
-        let spawned = Author { id: "spawn".to_owned(), ..SessionSkill::author("paint") };
-        let imported = Author { id: "import:0123/skill/paint".to_owned(), ..SessionSkill::author("paint") };
-        for other in [Author::owner(), typed, spawned, imported] {
-            assert_eq!(SessionSkill::named_by(&other), None, "{other:?}");
-        }
-    }
-
-    /// S §25: the accepted text of a skill is used, whichever file of it a model reads.
-    #[test]
-    fn s25_a_changed_file_follows_the_accepted_text() {
-        let file = "accepted/skills/paint/SKILL.md";
-        let changed = SessionSkill {
-            file: file.to_owned(),
-            other_file: Some("skills/paint/SKILL.md".to_owned()),
-            ..skill("paint", Some(&[]))
-        };
-        let fixture = following(vec![changed]);
-        for path in [file, "skills/paint/SKILL.md"] {
-            std::fs::create_dir_all(fixture.path(path).parent().unwrap()).unwrap();
-            fixture.put(path, "---\nname: paint\nallowed-tools: Write\n---\nPaint.\n");
-        }
-        for path in [file, "skills/paint/SKILL.md"] {
-            fixture.registry.begin_turn(&TurnSkills::default());
-            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Allow, "control");
-            fixture.call("read", &json!({"path": path})).unwrap();
-            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Deny, "{path}");
-        }
-    }
-
-    /// S §25: variables of a skill that models are not told of go along only where its owner names it.
-    #[test]
-    fn s25_variables_of_a_hidden_skill_are_passed_where_its_owner_names_it_alone() {
-        let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
-        let scope = following(Vec::new()).registry.check("read", &json!({"path": "a"})).unwrap().scope;
-        for for_model in [true, false] {
-            let variables = variables.clone();
-            let skill = Arc::new(SessionSkill { variables, for_model, ..skill("deploy", Some(&[])) });
-            let mut followed = FollowedSkills::default();
-            followed.follow(&skill, false);
-            assert_eq!(followed.variables().len(), usize::from(for_model));
-            assert_eq!(followed.told_variables().is_some(), for_model);
-            let write = CallFacts {
-                tool: "write".to_owned(),
-                effects: [policy::Effect::Write].into(),
-                ..CallFacts::default()
-            };
-            assert!(followed.refusal(&scope, &write).is_some(), "it narrows all the same");
-            followed.follow(&skill, true);
-            followed.follow(&skill, false);
-            assert_eq!(followed.variables(), skill.variables);
-        }
-    }
-
-    #[test]
-    fn what_commands_do_not_get_is_told_once_and_of_a_skill_that_is_followed_alone() {
-        let missing_variables = vec!["OTHER: it is not set".to_owned()];
-        let skills = SessionSkills::default();
-        assert_eq!(skills.untold_missing_variables(), [""; 0]);
-        skills.begin_turn(&TurnSkills::named([SessionSkill { missing_variables, ..skill("deploy", None) }]));
-        assert_eq!(
-            skills.untold_missing_variables(),
-            ["commands of the skill deploy do not get OTHER: it is not set"]
-        );
-        assert_eq!(skills.untold_missing_variables(), [""; 0]);
-    }
-
-    /// S §25: whoever is asked about a command hears what it gets, and no answer is kept for another one.
-    #[test]
-    fn s25_a_question_names_the_variables_that_a_command_gets() {
-        let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
-        let registry = following(vec![SessionSkill { variables, ..skill("deploy", None) }]).registry;
-        let call = || registry.check("exec", &json!({"command": "ls"})).unwrap();
-        let facts = SessionFacts { sandbox: SandboxLevel::Partial, ..CHAT };
-        let before = call();
-        assert_eq!(before.preview().unwrap().unwrap(), "$ ls");
-        let allowed = [before.lasting_answers(&facts).session.unwrap()];
-        assert_eq!(before.decide(&facts, &allowed).decision, Decision::Allow, "control");
-        registry.follow_named(&["deploy".to_owned()]);
-        let call = call();
-        assert_eq!(call.preview().unwrap().unwrap(), "$ ls\nwith TOKEN for the skill deploy");
-        assert_eq!(call.lasting_answers(&facts), policy::LastingAnswers::default());
-        assert_eq!(call.decide(&facts, &allowed).decision, Decision::Ask, "what was allowed without them");
-        let other = registry.check("write", &json!({"path": "a", "content": "b"})).unwrap();
-        assert!(!other.preview().unwrap().unwrap().contains("TOKEN"));
-    }
-}
+mod tests;

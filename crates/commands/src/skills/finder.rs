@@ -84,6 +84,8 @@ impl SkillFinder {
             name: self.name(skill),
             file: skill.path.to_string_lossy().into_owned(),
             other_file: self.other_file(skill),
+            description: self.runtime.masker.mask_entering(&skill.file.description).text.into_owned(),
+            is_of_workspace: skill.source.is_of_workspace(),
             for_model: skill.file.for_model,
             allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
             variables,

@@ -10,8 +10,8 @@ use crate::mid_turn::{WAITS, events_until, says};
 use crate::running_commands::wait_until;
 use crate::skills::skill;
 use crate::terminal::Terminal;
-use crate::tools::calls;
-use crate::world::{World, text};
+use crate::tools::{calls, nodes};
+use crate::world::text;
 
 const WRITE: &str = "note.md";
 
@@ -108,7 +108,8 @@ fn a_message_of_another_process_that_names_a_skill_waits_for_a_turn_of_its_own()
         write(),
         json!({"text": "Painted."}),
     ]);
-    skill(&world, "project/skills/paint", "allowed-tools: Read\n");
+    // One of the workspace is not offered while a command runs there.
+    skill(&world, "home/skills/paint", "allowed-tools: Read\n");
     let first = says(&world, &["chat", "-m", "Do it.", "--events"]);
     wait_until("the command does not run", || world.path("project/begun").exists());
     let mut second = says(&world, &["chat", "-m", "Use $paint.", "--events"]);
@@ -124,4 +125,35 @@ fn a_message_of_another_process_that_names_a_skill_waits_for_a_turn_of_its_own()
     let denied = said["denied"].as_array().map(Vec::len);
     assert_eq!((&said["text"], denied), (&json!("Painted."), Some(1)), "{events}");
     assert!(!world.path("project").join(WRITE).exists(), "{events}");
+}
+
+/// What the list has no room for is found by a tool.
+#[test]
+fn a_skill_that_came_since_is_found_by_the_tool_that_lists_skills() {
+    let list = |query: &str| calls(&json!([{"name": "list_skills", "arguments": {"query": query}}]));
+    let world = world(&[list("brand"), json!({"text": "One."}), list("brand"), json!({"text": "Two."})]);
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    world.write("config.toml", &config.replace("\"write\"]", "\"write\", \"list_skills\"]"));
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(world.command(&["--workspace", &project, "chat"]));
+    terminal.at_prompt();
+    terminal.types("Go.\r");
+    terminal.shows("One.");
+    terminal.at_prompt();
+    skill(&world, "project/skills/brand-new", "");
+    skill(&world, "project/skills/brand-hidden", "disable-model-invocation: true\n");
+    skill(&world, "project/skills/brand-off", "");
+    world.ok(&["--workspace", &project, "skills", "disable", "brand-off"]);
+    terminal.types("Go on.\r");
+    terminal.shows("Two.");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    let results: Vec<Value> =
+        nodes(&world).into_iter().filter(|node| node["author"] == "list_skills").collect();
+    let said: Vec<&str> = results.iter().map(|node| node["text"].as_str().unwrap()).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("no skill of 2 has these words"), "{said:?}");
+    let new = "- brand-new (skills/brand-new/SKILL.md) [not in your list]: When brand-new is to be done";
+    assert!(said[1].contains(new) && !said[1].contains("brand-hidden"), "{said:?}");
 }
