@@ -11,6 +11,7 @@ use text::terminal::one_line;
 use workspace::{RelativePath, Root};
 
 use super::adding::{AddedFile, collect, file_lines, synced};
+use super::built_in::{is_as_written, write_below};
 use super::{FOLDER, as_judged_now, masked, path_shown, unknown};
 use crate::app::App;
 use crate::args::skills::RemoveSkillArgs;
@@ -32,17 +33,23 @@ pub(super) async fn remove(
     let found = as_judged_now(app, asker).await?.skills;
     let of_name: Vec<&Skill> =
         found.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(name)).collect();
-    let Some(skill) = of_name.iter().find(|skill| skill.source == SkillSourceKind::Home) else {
+    let home = app.runtime.home.root();
+    let is_of_home = |skill: &&&Skill| {
+        skill.source == SkillSourceKind::Home
+            || (is_built_in(skill) && !is_as_written(home, &skill.file.name))
+    };
+    let Some(skill) = of_name.iter().find(is_of_home) else {
         return Err(not_of_home(app, &found, of_name.first().copied(), name));
     };
     let (name, folder) = (masked(app, &skill.file.name), &skill.folder);
-    let skills = app.runtime.home.root().join(FOLDER);
+    let skills = home.join(FOLDER);
     if !folder.canonicalize().is_ok_and(|whole| whole == *folder && whole.starts_with(&skills)) {
         return Err(elsewhere(app, &name, folder));
     }
     let before = files(app, folder)?;
     let lines = file_lines(&before);
-    let question = format!("Remove the skill {name}, with all that stands in {}?", path_shown(app, folder));
+    let what = if is_built_in(skill) { "your text of the skill" } else { "the skill" };
+    let question = format!("Remove {what} {name}, with all that stands in {}?", path_shown(app, folder));
     if !yes && !app.frontend.confirm_shown(&lines, &question) {
         return Err(CommandError::refused(
             "not_accepted",
@@ -51,12 +58,21 @@ pub(super) async fn remove(
         ));
     }
     take_away(app, &name, folder, &before)?;
+    if is_built_in(skill) {
+        write_below(home, &|line| app.frontend.note(line));
+        app.frontend.note(&format!("the skill {name} has the text again that comes with Drawloom"));
+    }
     if app.settings.skills.variables.contains_key(&skill.file.name) {
         app.frontend.note(&format!(
             "another skill of that name would get its variables: `drawloom config unset skills.env.{name}` takes them out"
         ));
     }
     Ok(CommandOutcome::SkillRemoved(SkillRemoved { path: path_shown(app, folder), name }))
+}
+
+/// Whether a skill stands where one of Drawloom's own does, with whatever text.
+fn is_built_in(skill: &Skill) -> bool {
+    skill.source == SkillSourceKind::BuiltIn
 }
 
 /// Why a skill that does not stand in the home is not removed.
