@@ -11,6 +11,7 @@ mod within_reach;
 
 use std::path::Path;
 
+use context::SkillListing;
 use loom::plan::NewText;
 use loom::{Role, Trust};
 use skills::{Catalog, RefusedPlace, Skill};
@@ -55,9 +56,10 @@ pub(crate) async fn command(
         SkillsCommand::Check(args) => check::check(app, &args),
         SkillsCommand::List => {
             let Catalog { skills, refused } = as_judged_now(app, asker).await?;
-            let index = index(&app.runtime.masker, &skills);
+            let listing = index(&app.runtime.masker, &skills).map(|index| index.listed(|_| true));
             let shown = SkillsShown {
-                shortened_to: index.and_then(|index| index.listed(|_| true).most_characters()),
+                shortened_to: listing.and_then(SkillListing::most_characters),
+                left_out: listing == Some(SkillListing::Nothing),
                 skills: skills.iter().map(|skill| shown(app, skill)).collect(),
                 refused: refused.iter().map(|place| place_shown(app, place)).collect(),
             };

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use commands::results::skills::{
-    SkillProblem, SkillRemoved, SkillShown, SkillTextShown, SkillsChecked, SkillsExported, SkillsShown,
+    NO_ROOM, SkillProblem, SkillRemoved, SkillShown, SkillTextShown, SkillsChecked, SkillsExported,
+    SkillsShown,
 };
 
 use super::columns::{count, word, wrapped};
@@ -19,6 +20,7 @@ pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
         to.line(&format!("{}: not looked at: {}", place.path.display(), place.why)).into_owned()
     });
     let shortened = found.shortened_to.map(|most| match most {
+        _ if found.left_out => format!("{NO_ROOM}: `drawloom skills disable NAME` makes some"),
         0 => "there is room for the names alone: descriptions are not sent".to_owned(),
         most => format!("descriptions of more than {most} characters are shortened to as many"),
     });
