@@ -8,6 +8,7 @@ mod ask;
 mod attached;
 mod conversation;
 mod conversation_tools;
+mod edit;
 mod ended;
 mod exchanges;
 mod loom_tools;

@@ -142,8 +142,12 @@ impl CustomCommands {
             self.refuse(app, &shown(&folder), format!("it has more than {MAX_ENTRIES} entries"));
         }
         let mut files = Vec::new();
-        for entry in listing.entries.iter().filter(|entry| entry.kind != FileKind::Folder) {
+        for entry in &listing.entries {
             let Ok(path) = folder.join(&entry.name) else { continue };
+            if entry.kind == FileKind::Folder {
+                self.refuse(app, &shown(&path), "files in folders of commands/ are no commands".to_owned());
+                continue;
+            }
             let Some(name) = entry.name.to_str().and_then(|name| name.strip_suffix(ENDING)) else { continue };
             let content = match name_problem(name) {
                 Some(why) => Err(why),

@@ -5,11 +5,13 @@ mod adding;
 mod built_in;
 mod check;
 mod exporting;
+mod finder;
 mod removing;
 mod within_reach;
 
 use std::path::Path;
 
+use context::SkillListing;
 use loom::plan::NewText;
 use loom::{Role, Trust};
 use skills::{Catalog, RefusedPlace, Skill};
@@ -27,6 +29,7 @@ use crate::workspaces::difference_of;
 
 pub use accepted_texts::text_in_place;
 pub use built_in::write_below as write_built_in;
+pub(crate) use finder::SkillFinder;
 pub use within_reach::{SkillSources, index, refusal};
 pub(crate) use within_reach::{SkillsOfSession, names_within_reach, outside_texts, why_outside};
 use within_reach::{as_judged_now, changed_since, judged_now};
@@ -53,9 +56,10 @@ pub(crate) async fn command(
         SkillsCommand::Check(args) => check::check(app, &args),
         SkillsCommand::List => {
             let Catalog { skills, refused } = as_judged_now(app, asker).await?;
-            let index = index(&app.runtime.masker, &skills);
+            let listing = index(&app.runtime.masker, &skills).map(|index| index.listed(|_| true));
             let shown = SkillsShown {
-                shortened_to: index.and_then(|index| index.listed(|_| true).most_characters()),
+                shortened_to: listing.and_then(SkillListing::most_characters),
+                left_out: listing == Some(SkillListing::Nothing),
                 skills: skills.iter().map(|skill| shown(app, skill)).collect(),
                 refused: refused.iter().map(|place| place_shown(app, place)).collect(),
             };
@@ -80,11 +84,19 @@ pub(crate) async fn command(
     }
 }
 
-/// The text by which the model follows the skill of this name.
+/// A skill that the owner names.
+pub(crate) struct NamedSkill {
+    /// What is said so that a model follows it.
+    pub(crate) text: NewText,
+    /// The skill as it was read with that text.
+    pub(crate) skill: SessionSkill,
+}
+
+/// The skill of this name, as it is named.
 ///
 /// # Errors
 /// There is no skill of that name, or it is not offered.
-pub(crate) async fn named(app: &App, asker: &Asker, name: &str) -> Result<NewText, CommandError> {
+pub(crate) async fn named(app: &App, asker: &Asker, name: &str) -> Result<NamedSkill, CommandError> {
     let found = as_judged_now(app, asker).await?.skills;
     let skill = of_name(app, &found, name)?;
     let offered = shown(app, skill);
@@ -99,17 +111,17 @@ pub(crate) async fn named(app: &App, asker: &Asker, name: &str) -> Result<NewTex
             "nothing was sent; `drawloom skills list` says what each needs",
         ));
     }
-    Ok(text_to_follow(app, asker, skill))
+    Ok(to_follow(app, asker, skill))
 }
 
-/// What is said so that a model follows a skill.
-fn text_to_follow(app: &App, asker: &Asker, skill: &Skill) -> NewText {
+fn to_follow(app: &App, asker: &Asker, skill: &Skill) -> NamedSkill {
     let folder = folder_shown(app, skill);
     let (name, body) = (masked(app, &skill.file.name), text_of(app, skill));
     let trust = if skill.source.is_of_workspace() { Trust::Workspace } else { Trust::Owner };
     let text = SessionSkill::instruction(&name, &folder, &body);
     let text = asker.clone().trusted_at_most(trust).text(text, Some(Role::User));
-    NewText { author: SessionSkill::author(&name), ..text }
+    let text = NewText { author: SessionSkill::author(&name), ..text };
+    NamedSkill { text, skill: SkillFinder::of(app).followed(skill) }
 }
 
 /// The folder of a skill, as a text that says to follow it names it.
@@ -117,41 +129,70 @@ fn folder_shown(app: &App, skill: &Skill) -> String {
     skill.path.parent().map(|folder| path_shown(app, folder)).unwrap_or_default()
 }
 
-/// Whether a message of the owner names a skill by `$NAME` that could go with it.
+/// Whether a message of the owner names a skill by `$NAME` that could go with it; of others that it names is said why they do
+/// not.
 pub(crate) async fn are_named_in(app: &App, text: &str) -> bool {
-    let names = names_in(text);
-    if names.is_empty() {
-        return false;
+    let (offered, others) = of_names_in(app, text).await;
+    if offered.is_empty() {
+        tell_not_offered(app, &others);
     }
-    let found = within_reach::of_session(app).await.skills;
-    found.iter().any(|skill| skill.is_eligible() && names.iter().any(|name| *name == skill.file.name))
+    !offered.is_empty()
 }
 
-/// The skills that a message of the owner names by `$NAME`, each as what is said so that a model follows it.
-pub(crate) async fn named_in(app: &App, asker: &Asker, text: &str) -> Vec<NewText> {
+/// The skills that a message of the owner names by `$NAME`.
+pub(crate) async fn named_in(app: &App, asker: &Asker, text: &str) -> Vec<NamedSkill> {
+    let (offered, others) = of_names_in(app, text).await;
+    tell_not_offered(app, &others);
+    if let Some(skill) = offered.get(MOST_NAMED) {
+        let name = masked(app, &skill.file.name);
+        app.frontend.note(&format!("a message names {MOST_NAMED} skills at most: ${name} is left out"));
+    }
+    let mut named = Vec::new();
+    for skill in offered.iter().take(MOST_NAMED) {
+        let name = masked(app, &skill.file.name);
+        app.frontend.note(&format!("the text of the skill {name} goes with the message"));
+        named.push(to_follow(app, asker, skill));
+    }
+    named
+}
+
+/// Says which skills a text names that replaces an earlier one, and that it does not follow: those whose texts do not stand
+/// above it.
+pub(crate) async fn tell_unfollowed_in(app: &App, text: &str, above: &[String]) {
+    for skill in of_names_in(app, text).await.0 {
+        let name = masked(app, &skill.file.name);
+        if !above.contains(&name) {
+            app.frontend.note(&format!(
+                "the skill {name} is not followed: a text that takes the place of another one brings none; say it as a message \
+                 of its own"
+            ));
+        }
+    }
+}
+
+/// The skills that a message names by `$NAME`: those that are offered, and the names of others that there are.
+async fn of_names_in(app: &App, text: &str) -> (Vec<Skill>, Vec<String>) {
+    let (mut offered, mut others) = (Vec::new(), Vec::new());
     let names = names_in(text);
     if names.is_empty() {
-        return Vec::new();
+        return (offered, others);
     }
     let found = within_reach::of_session(app).await.skills;
-    let mut followed_ones = Vec::new();
     for name in names {
-        let of_name = || found.iter().filter(|skill| skill.file.name == name);
-        let Some(skill) = of_name().find(|skill| skill.is_eligible()) else {
-            if of_name().next().is_some() {
-                app.frontend
-                    .note(&format!("the skill {name} is not offered: `drawloom skills list` says why"));
-            }
-            continue;
-        };
-        if followed_ones.len() == MOST_NAMED {
-            app.frontend.note(&format!("a message names {MOST_NAMED} skills at most: ${name} is left out"));
-            break;
+        let mut of_name = found.iter().filter(|skill| skill.file.name == name);
+        match of_name.clone().find(|skill| skill.is_eligible()) {
+            Some(skill) => offered.push(skill.clone()),
+            None => others.extend(of_name.next().map(|_| name.to_owned())),
         }
-        app.frontend.note(&format!("the text of the skill {name} goes with the message"));
-        followed_ones.push(text_to_follow(app, asker, skill));
     }
-    followed_ones
+    (offered, others)
+}
+
+fn tell_not_offered(app: &App, names: &[String]) {
+    for name in names {
+        let name = masked(app, name);
+        app.frontend.note(&format!("the skill {name} is not offered: `drawloom skills list` says why"));
+    }
 }
 
 /// Whether a character may stand in the name of a skill behind a `$`.

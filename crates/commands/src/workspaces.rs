@@ -118,12 +118,18 @@ const fn answer_of(record: &WorkspaceRecord) -> TrustAnswer {
 /// Texts of the workspace that are loaded by now: also what was accepted since it was opened, and none where it is not
 /// trusted any more.
 pub(crate) async fn accepted(app: &App) -> Accepted {
-    let Workspace { root: Some(root), accepted, .. } = &app.workspace else { return Accepted::default() };
+    let Workspace { root, accepted, .. } = &app.workspace;
+    accepted_by_now(&app.runtime.store, root.as_ref(), accepted).await
+}
+
+/// [`accepted`] of the workspace with this root, of which these texts were accepted when it was loaded.
+pub(crate) async fn accepted_by_now(store: &Store, root: Option<&Root>, accepted: &Accepted) -> Accepted {
+    let Some(root) = root else { return Accepted::default() };
     if *accepted == Accepted::All {
         return Accepted::All;
     }
     let id = WorkspaceId::of(root);
-    match answered(&app.runtime.store, &Principal::Owner, &id).await {
+    match answered(store, &Principal::Owner, &id).await {
         Ok(Some(record)) if record.answer == TrustAnswer::Distrust => Accepted::default(),
         Ok(record) => accepted.with(&Accepted::of(&id, WorkspaceOrigin::Discovered, record.as_ref())),
         Err(error) => {

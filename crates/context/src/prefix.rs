@@ -15,7 +15,7 @@ use crate::estimate::Estimator;
 use crate::piece::RequestPiece;
 use crate::prefix_builder::PrefixBuilder;
 use crate::segment::{Kind, SegmentOutcome, Source};
-use crate::skills::RefusedSkill;
+use crate::skills::{RefusedSkill, names_file};
 use crate::target::TargetModel;
 use crate::tools::ToolSpec;
 
@@ -121,9 +121,7 @@ impl Prefix {
     /// Files of skills, of those given, that its list names.
     pub(crate) fn skills_among<'a>(&self, skills: &'a [RefusedSkill]) -> Vec<&'a RefusedSkill> {
         let list = self.texts.iter().find(|text| text.kind == Kind::SkillsIndex);
-        let is_named = |skill: &&RefusedSkill| {
-            list.is_some_and(|list| list.text.contains(&format!(" ({})", skill.path)))
-        };
+        let is_named = |skill: &&RefusedSkill| list.is_some_and(|list| names_file(&list.text, &skill.path));
         skills.iter().filter(is_named).collect()
     }
 

@@ -91,26 +91,78 @@ impl SkillsIndex {
         }
     }
 
-    /// The list as it is sent; empty for none.
+    /// The list as it is sent; empty for none. A folder with the files of several is named once, above these.
     pub(crate) fn text(&self, listed: SkillListing) -> String {
         if self.entries.is_empty() || listed == SkillListing::Nothing {
             return String::new();
         }
+        let mut in_folders: Vec<(&str, Vec<&SkillEntry>)> = Vec::new();
+        for entry in &self.entries {
+            let Some((folder, _)) = place(&entry.path).filter(|(_, name)| *name == entry.name) else {
+                continue;
+            };
+            match in_folders.iter_mut().find(|(other, _)| *other == folder) {
+                Some((_, entries)) => entries.push(entry),
+                None => in_folders.push((folder, vec![entry])),
+            }
+        }
+        in_folders.retain(|(_, entries)| entries.len() > 1);
+        let is_alone = |entry: &&SkillEntry| {
+            place(&entry.path).is_none_or(|(folder, name)| {
+                name != entry.name || in_folders.iter().all(|(other, _)| *other != folder)
+            })
+        };
         let mut text = "# Skills\n\nRead the file of a skill before you do what it is for.\n".to_owned();
-        for SkillEntry { name, description, path } in &self.entries {
-            text.push_str(&format!("\n- {name} ({path})"));
-            match listed {
-                SkillListing::Short(most) if description.chars().count() > most => {
-                    text.push_str(": ");
-                    text.extend(description.chars().take(most.saturating_sub(1)));
-                    text.push('…');
-                }
-                SkillListing::Whole | SkillListing::Short(_) => text.push_str(&format!(": {description}")),
-                SkillListing::Names | SkillListing::Nothing => {}
+        for entry in self.entries.iter().filter(is_alone) {
+            text.push_str(&format!("\n- {} ({})", entry.name, entry.path));
+            describe(&mut text, &entry.description, listed);
+        }
+        for (folder, entries) in in_folders {
+            text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
+            text.push_str(&heading(folder));
+            for entry in entries {
+                text.push_str(&format!("\n- {}", entry.name));
+                describe(&mut text, &entry.description, listed);
             }
         }
         text
     }
+}
+
+/// Adds a description to its entry, as much of it as is sent.
+fn describe(text: &mut String, description: &str, listed: SkillListing) {
+    match listed {
+        SkillListing::Short(most) if description.chars().count() > most => {
+            text.push_str(": ");
+            text.extend(description.chars().take(most.saturating_sub(1)));
+            text.push('…');
+        }
+        SkillListing::Whole | SkillListing::Short(_) => text.push_str(&format!(": {description}")),
+        SkillListing::Names | SkillListing::Nothing => {}
+    }
+}
+
+/// The folder in which the folder of a skill stands, and the name of that, of the path of its file.
+fn place(path: &str) -> Option<(&str, &str)> {
+    path.strip_suffix("/SKILL.md")?.rsplit_once('/')
+}
+
+/// What stands above the entries whose files are in folders of this one, each of the name of its skill.
+fn heading(folder: &str) -> String {
+    format!("In {folder}/NAME/SKILL.md:")
+}
+
+/// Whether a list that was sent names a file.
+pub(crate) fn names_file(list: &str, path: &str) -> bool {
+    if list.contains(&format!(" ({path})")) {
+        return true;
+    }
+    let Some((folder, name)) = place(path) else { return false };
+    let (heading, entry) = (heading(folder), format!("- {name}"));
+    let below = list.lines().skip_while(|line| *line != heading).skip(1);
+    below
+        .take_while(|line| line.starts_with("- "))
+        .any(|line| line.strip_prefix(&entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(": ")))
 }
 
 #[cfg(test)]
@@ -129,7 +181,7 @@ mod tests {
 
     /// Characters of each description in a text, and whether it is shortened.
     fn lengths(text: &str) -> Vec<(usize, bool)> {
-        let described = text.lines().filter_map(|line| line.split_once("SKILL.md): "));
+        let described = text.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
         described.map(|(_, short)| (short.chars().count(), short.ends_with('…'))).collect()
     }
 
@@ -153,6 +205,52 @@ mod tests {
         assert_eq!(lengths(&text), vec![(most, true); 300]);
         assert!(text.chars().count() <= MOST_CHARACTERS);
         assert!(skills.text(SkillListing::Short(most + 1)).chars().count() > MOST_CHARACTERS);
+    }
+
+    #[test]
+    fn three_hundred_names_fit_wherever_their_folder_is() {
+        let folder = format!("/home/owner/{}/skills", "a-long-name-of-a-folder/".repeat(5));
+        let entry = |n: usize| {
+            let name = format!("name-of-20-letters-{n:03}");
+            SkillEntry { path: format!("{folder}/{name}/SKILL.md"), name, description: String::new() }
+        };
+        let skills = SkillsIndex { entries: (0..300).map(entry).collect(), trust: Trust::Owner };
+        let names = skills.text(SkillListing::Names);
+        assert!(names.chars().count() <= MOST_CHARACTERS, "{}", names.chars().count());
+        assert_eq!(names.matches(&folder).count(), 1);
+    }
+
+    #[test]
+    fn a_folder_is_named_once_above_its_skills_and_each_file_is_found_again() {
+        let entry = |name: &str, path: &str| SkillEntry {
+            name: name.to_owned(),
+            description: "do it".to_owned(),
+            path: path.to_owned(),
+        };
+        let skills = SkillsIndex {
+            entries: vec![
+                entry("one", "skills/one/SKILL.md"),
+                entry("two", "/home/skills/two/SKILL.md"),
+                entry("renamed", "/home/skills/old/SKILL.md"),
+                entry("three", "/home/skills/three/SKILL.md"),
+            ],
+            trust: Trust::Owner,
+        };
+        for (listed, described) in [(SkillListing::Whole, ": do it"), (SkillListing::Names, "")] {
+            let text = skills.text(listed);
+            let list = text.split_once("for.\n").unwrap().1;
+            assert_eq!(
+                list,
+                format!(
+                    "\n- one (skills/one/SKILL.md){described}\n- renamed (/home/skills/old/SKILL.md){described}\n\n\
+                     In /home/skills/NAME/SKILL.md:\n- two{described}\n- three{described}"
+                )
+            );
+            assert!(skills.entries.iter().all(|entry| names_file(&text, &entry.path)), "{text}");
+            for other in ["/home/skills/tw/SKILL.md", "/home/skills/one/SKILL.md", "skills/two/SKILL.md"] {
+                assert!(!names_file(&text, other), "{other}: {text}");
+            }
+        }
     }
 
     proptest! {

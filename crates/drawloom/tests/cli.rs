@@ -253,6 +253,8 @@ mod sharing;
 mod siblings_at_once;
 #[path = "cli/skills.rs"]
 mod skills;
+#[path = "cli/skills_meanwhile.rs"]
+mod skills_meanwhile;
 #[path = "cli/speaking.rs"]
 mod speaking;
 #[path = "cli/spending.rs"]

@@ -48,6 +48,11 @@ impl AllowedTools {
         Self { entries, patterns }
     }
 
+    /// Of a skill of which nobody knows what it allows: nothing, for this reason.
+    pub fn unknown(why: &str) -> Self {
+        Self { entries: vec![why.to_owned()], patterns: Vec::new() }
+    }
+
     /// The refusal of a call of which a part is none that the skill of this name allows. A file that its line writes is judged
     /// by its name, and refused where it is one of `indirect`: by its name it leads to another place.
     pub fn refusal(&self, skill: &str, call: &CallFacts, indirect: &[PathUse]) -> Option<Verdict> {

@@ -178,6 +178,7 @@ impl CheckedCall {
         changes.begin(self.protected_paths());
         let mut call = CallScope::new(&self.scope, place, cancel, changes, self.plan_mode);
         call.skills = self.skills.followed();
+        call.session_skills = Arc::clone(&self.skills);
         let run = || {
             let run = || {
                 let output = self.tool.run(&call, self.arguments.clone());

@@ -28,7 +28,7 @@ use workspace::{Content, FileError, FileKind, LinkPolicy, ReadRules, RelativePat
 use crate::tool::{Tool, ToolScope};
 
 /// Name of the tool that reads files.
-pub(crate) const READ: &str = "read";
+pub const READ: &str = "read";
 
 /// All of them.
 pub(crate) fn tools() -> [Tool; 11] {

@@ -24,6 +24,7 @@ mod search;
 mod server_tool;
 mod session_policy;
 mod session_skills;
+mod skill_list;
 mod subagents;
 mod tool;
 mod waited_time;
@@ -47,13 +48,14 @@ pub use exec::{
     CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,
     reach_roots, recording, recover_command,
 };
+pub use files::READ;
 pub use hooks::{Continuation, Hook, HookEvent, HookedEvent};
 pub use registry::ToolRegistry;
 pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_commands};
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
-pub use session_skills::{SessionSkill, TurnSkills};
-pub use subagents::{SUBAGENT_TOOLS, SubagentTask, Subagents};
+pub use session_skills::{LookForSkills, SessionSkill, SkillsInReach, TurnSkills};
+pub use subagents::{SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

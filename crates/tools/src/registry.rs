@@ -24,7 +24,8 @@ use crate::folder_instructions::EnteredFolders;
 use crate::hooks::{HookEvent, HookedEvent, on_event, refusal};
 use crate::plan;
 use crate::search;
-use crate::session_skills::{SessionSkill, SessionSkills, TurnSkills};
+use crate::session_skills::{LookForSkills, SessionSkill, SessionSkills, TurnSkills};
+use crate::skill_list;
 use crate::subagents::{self, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
@@ -103,20 +104,21 @@ impl ToolRegistry {
         Ok(Self { skills: Arc::new(self.skills.of_subagent()), ..registry })
     }
 
-    /// The registry of a session that may follow these skills.
+    /// The registry of a session that is opened with these skills, and a way to look for those of a later moment.
     #[must_use]
-    pub fn with_skills(self, skills: Vec<SessionSkill>) -> Self {
-        Self { skills: Arc::new(SessionSkills::new(skills)), ..self }
+    pub fn with_skills(self, skills: Vec<SessionSkill>, look: Arc<LookForSkills>) -> Self {
+        Self { skills: Arc::new(SessionSkills::new(skills, look)), ..self }
     }
 
-    /// Follows the skill of this name, whose text its owner said in the turn.
-    pub fn follow(&self, skill: &str) {
-        self.skills.follow(skill);
+    /// Follows the skills of these names, whose texts their owner said in the turn, where they were not handed along: as they
+    /// count by now, though they be gone. It blocks.
+    pub fn follow_named(&self, skills: &[String]) {
+        self.skills.follow_named(skills);
     }
 
-    /// Follows the skill of this name, whose text its owner said in the turn that is asked again, though it be gone.
-    pub fn follow_again(&self, skill: &str) {
-        self.skills.follow_again(skill);
+    /// Leaves reading alone in a turn of which is not known which skills it follows.
+    pub fn follow_unknown(&self) {
+        self.skills.follow_unknown();
     }
 
     /// Follows the skills whose files a call of `read` with these arguments opened. It blocks.
@@ -332,7 +334,11 @@ fn with_schema(tool: Tool) -> Result<(String, CheckedTool), String> {
 }
 
 fn all_tools() -> impl Iterator<Item = Tool> {
-    files::tools().into_iter().chain(exec::tools()).chain([plan::tool()]).chain(subagents::tools())
+    files::tools()
+        .into_iter()
+        .chain(exec::tools())
+        .chain([plan::tool(), skill_list::tool()])
+        .chain(subagents::tools())
 }
 
 /// Letters in which two names of one length differ; many where their lengths do.

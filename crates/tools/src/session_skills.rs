@@ -1,8 +1,9 @@
 //! Skills that a session follows: what one leaves of the tools, and which variables its commands get, until the turn ends
 //! (spec: agent §6, security §25).
 //!
-//! A skill is followed once the file of it was read by the tool `read`, or its text was said in the turn, which its author
-//! tells. A turn that the result of a subagent begins goes on with the skills of the turn that began that one; subagents
+//! A skill is followed once the file of it was read by the tool `read`, or its text was said in the turn. Whoever says a text
+//! hands the skill along as it was read with it; where that is not at hand, as where a turn is asked again, the author of the
+//! text tells its name, and what counts of it by now is followed. A turn that the result of a subagent begins goes on with the skills of the turn that began that one; subagents
 //! follow the skills that their parent followed when it began them, to their end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,17 +16,23 @@ use policy::{AllowedTools, CallFacts, PathAccess, PathUse, Verdict};
 use crate::path_uses;
 use crate::tool::ToolScope;
 
+/// The file that makes a folder a skill.
+const FILE: &str = "SKILL.md";
+
 /// What names of the authors of skills' texts begin with.
 const AUTHOR: &str = "skill/";
 
 /// A skill that a session may follow.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct SessionSkill {
     pub name: String,
     /// The file, as a model is told of it.
     pub file: String,
     /// A file of it with a text that is not the accepted one, or that had this one in an earlier list.
     pub other_file: Option<String>,
+    /// When it is of use, in one line.
+    pub description: String,
+    pub is_of_workspace: bool,
     /// Whether models are told of it; variables of another one go with it only where its owner names it.
     pub for_model: bool,
     /// Calls that it allows; none where it narrows nothing.
@@ -37,6 +44,12 @@ pub struct SessionSkill {
 }
 
 impl SessionSkill {
+    /// A skill of which nobody knows what it allowed, for a reason: it leaves reading alone.
+    fn unknown(name: &str, why: &str) -> Self {
+        let allowed = Some(AllowedTools::unknown(why));
+        Self { name: name.to_owned(), file: name.to_owned(), allowed, ..Self::default() }
+    }
+
     /// The text that says to follow a skill.
     pub fn instruction(name: &str, folder: &str, body: &str) -> String {
         format!("Follow the skill {name} (its folder is {folder}):\n\n{}", body.trim())
@@ -53,9 +66,28 @@ impl SessionSkill {
     }
 }
 
-/// Skills that are followed, by their files.
+/// Without the values of variables.
+impl fmt::Debug for SessionSkill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionSkill").field(&self.name).field(&self.file).finish()
+    }
+}
+
+/// Skills within reach of a session at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct SkillsInReach {
+    /// Those that may be followed.
+    pub followable: Vec<SessionSkill>,
+    /// Names of those that their owner switched off.
+    pub disabled: Vec<String>,
+}
+
+/// Looks which skills are within reach by now. It blocks.
+pub type LookForSkills = dyn Fn() -> SkillsInReach + Send + Sync;
+
+/// Skills that are followed. One whose file changed meanwhile stands here as it was and as it is.
 #[derive(Clone, Default)]
-pub(crate) struct FollowedSkills(BTreeMap<String, FollowedSkill>);
+pub(crate) struct FollowedSkills(Vec<FollowedSkill>);
 
 #[derive(Clone)]
 struct FollowedSkill {
@@ -66,18 +98,30 @@ struct FollowedSkill {
 
 impl FollowedSkills {
     fn follow(&mut self, skill: &Arc<SessionSkill>, is_named: bool) {
-        let followed = self.0.entry(skill.file.clone());
-        followed.or_insert_with(|| FollowedSkill { skill: Arc::clone(skill), is_named }).is_named |= is_named;
+        match self.0.iter_mut().find(|followed| followed.skill == *skill) {
+            Some(followed) => followed.is_named |= is_named,
+            None => self.0.push(FollowedSkill { skill: Arc::clone(skill), is_named }),
+        }
     }
 
     fn extend(&mut self, others: &Self) {
-        others.0.values().for_each(|other| self.follow(&other.skill, other.is_named));
+        others.0.iter().for_each(|other| self.follow(&other.skill, other.is_named));
+    }
+
+    /// Whether a skill with this file is among them.
+    pub(crate) fn holds(&self, file: &str) -> bool {
+        self.0.iter().any(|followed| followed.skill.file == file)
+    }
+
+    /// Whether the owner named a skill of this name.
+    fn is_named(&self, name: &str) -> bool {
+        self.0.iter().any(|followed| followed.is_named && followed.skill.name == name)
     }
 
     /// The refusal of a call that one of them does not allow. It blocks.
     pub(crate) fn refusal(&self, scope: &ToolScope, call: &CallFacts) -> Option<Verdict> {
         let narrowing =
-            || self.0.values().filter_map(|it| Some((&it.skill.name, it.skill.allowed.as_ref()?)));
+            || self.0.iter().filter_map(|it| Some((&it.skill.name, it.skill.allowed.as_ref()?)));
         narrowing().next()?;
         let mut indirect = policy::redirected_files(call);
         indirect.retain(|path| !path_uses::is_direct(&scope.roots, path));
@@ -87,7 +131,7 @@ impl FollowedSkills {
     /// Skills whose variables commands get.
     fn with_variables(&self) -> impl Iterator<Item = &SessionSkill> {
         let gives = |followed: &&FollowedSkill| followed.is_named || followed.skill.for_model;
-        self.0.values().filter(gives).map(|followed| &*followed.skill)
+        self.0.iter().filter(gives).map(|followed| &*followed.skill)
     }
 
     /// Variables that commands get for them.
@@ -106,10 +150,9 @@ impl FollowedSkills {
     }
 }
 
-/// Without the values of variables.
 impl fmt::Debug for FollowedSkills {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.0.iter().map(|followed| &followed.skill)).finish()
     }
 }
 
@@ -118,15 +161,28 @@ impl fmt::Debug for FollowedSkills {
 pub struct TurnSkills(Arc<Mutex<FollowedSkills>>);
 
 impl TurnSkills {
+    /// Skills that the owner names in what a turn begins with.
+    pub fn named(skills: impl IntoIterator<Item = SessionSkill>) -> Self {
+        let mut named = FollowedSkills::default();
+        skills.into_iter().for_each(|skill| named.follow(&Arc::new(skill), true));
+        Self(Arc::new(Mutex::new(named)))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().0.is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, FollowedSkills> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Skills of a session, with those that are followed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SessionSkills {
-    all: Vec<Arc<SessionSkill>>,
+    /// As they were when the session was opened, which its model was told of.
+    first: Vec<Arc<SessionSkill>>,
+    look: Option<Arc<LookForSkills>>,
     /// What its parent followed when it began the session.
     of_parent: FollowedSkills,
     /// The turn that began the session.
@@ -137,14 +193,16 @@ pub(crate) struct SessionSkills {
 }
 
 impl SessionSkills {
-    pub(crate) fn new(all: Vec<SessionSkill>) -> Self {
-        Self { all: all.into_iter().map(Arc::new).collect(), ..Self::default() }
+    /// Skills of a session that is opened with these, and a way to look for those of a later moment.
+    pub(crate) fn new(first: Vec<SessionSkill>, look: Arc<LookForSkills>) -> Self {
+        Self { first: first.into_iter().map(Arc::new).collect(), look: Some(look), ..Self::default() }
     }
 
     /// Skills of a subagent that is begun now.
     pub(crate) fn of_subagent(&self) -> Self {
         let (of_parent, began_in) = (self.followed(), self.of_turn());
-        Self { all: self.all.clone(), of_parent, began_in, ..Self::default() }
+        let (first, look) = (self.first.clone(), self.look.clone());
+        Self { first, look, of_parent, began_in, ..Self::default() }
     }
 
     /// Skills of the turn that began the session.
@@ -158,45 +216,73 @@ impl SessionSkills {
         *self.of_turn.lock().unwrap_or_else(PoisonError::into_inner) = skills;
     }
 
-    /// Follows the skill that the owner names. Of two with one name it is the first that is offered, as its text is.
-    pub(crate) fn follow(&self, name: &str) {
-        if let Some(skill) = self.all.iter().find(|skill| skill.name == name) {
-            self.of_turn().lock().follow(skill, true);
+    /// Whether the model was told of a file when the session was opened.
+    pub(crate) fn was_told_of(&self, file: &str) -> bool {
+        self.first.iter().any(|skill| skill.for_model && skill.file == file)
+    }
+
+    pub(crate) fn in_reach(&self) -> SkillsInReach {
+        self.look.as_ref().map(|look| look()).unwrap_or_default()
+    }
+
+    /// Follows the skills of these names, whose texts their owner said in the turn, as they count by now where they were not
+    /// handed along. What one that is out of reach allowed nobody knows: it leaves reading alone. It blocks.
+    pub(crate) fn follow_named(&self, names: &[String]) {
+        let turn = self.of_turn();
+        let missing: Vec<&String> = names.iter().filter(|name| !turn.lock().is_named(name)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let SkillsInReach { followable, disabled } = self.in_reach();
+        for name in missing {
+            // Of two with one name it is the first that is offered, as its text is.
+            let skill = followable.iter().find(|skill| skill.name == *name).cloned();
+            let skill = skill.unwrap_or_else(|| {
+                let why = match disabled.contains(name) {
+                    true => "not known, as the skill is switched off by now",
+                    false => "not known, as the skill is not there any more",
+                };
+                SessionSkill::unknown(name, why)
+            });
+            turn.lock().follow(&Arc::new(skill), true);
         }
     }
 
-    /// Follows the skill that the owner named in a turn which is asked again. What one that is gone allowed nobody knows: it
-    /// leaves reading alone.
-    pub(crate) fn follow_again(&self, name: &str) {
-        if self.all.iter().any(|skill| skill.name == name) {
-            return self.follow(name);
-        }
-        let allowed = AllowedTools::new(vec!["not known, as the skill is not there any more".to_owned()]);
-        let gone = SessionSkill {
-            name: name.to_owned(),
-            file: name.to_owned(),
-            allowed: Some(allowed),
-            ..Default::default()
-        };
-        self.of_turn().lock().follow(&Arc::new(gone), true);
+    /// Leaves reading alone in a turn of which is not known which skills it follows.
+    pub(crate) fn follow_unknown(&self) {
+        let skill = SessionSkill::unknown("of the turn before", "not known, as that turn cannot be read");
+        self.of_turn().lock().follow(&Arc::new(skill), true);
     }
 
-    /// Follows the skills whose files were read. Returns what the model is told of those with another text than the
-    /// accepted one.
+    /// Follows the skills whose files were read, as they count by now; one that is out of reach by now as it was when the
+    /// session was opened. Returns what the model is told of those with another text than the accepted one. It blocks.
     pub(crate) fn has_read(&self, scope: &ToolScope, paths: &[PathUse]) -> Vec<String> {
+        let is_of_skill = |path: &PathUse| {
+            path.path.as_path().file_name().is_some_and(|name| name.eq_ignore_ascii_case(FILE))
+        };
+        if !paths.iter().any(is_of_skill) {
+            return Vec::new();
+        }
         let is_read =
             |file: &str| scope.path_use(file, PathAccess::Read).is_some_and(|file| paths.contains(&file));
-        let mut told = Vec::new();
-        for skill in &self.all {
-            let other = skill.other_file.as_deref().filter(|other| is_read(other));
-            if other.is_none() && !is_read(&skill.file) {
-                continue;
+        let is_other_read = |skill: &SessionSkill| skill.other_file.as_deref().is_some_and(is_read);
+        let was_read = |skill: &SessionSkill| is_other_read(skill) || is_read(&skill.file);
+        let by_now = self.in_reach().followable.into_iter().map(Arc::new);
+        let mut read: Vec<Arc<SessionSkill>> = by_now.filter(|skill| was_read(skill)).collect();
+        for skill in self.first.iter().filter(|skill| was_read(skill)) {
+            if !read.iter().any(|other| other.name == skill.name) {
+                read.push(Arc::clone(skill));
             }
-            self.of_turn().lock().follow(skill, false);
-            let SessionSkill { name, file, .. } = &**skill;
-            told.extend(other.map(|other| {
-                format!("[{other} is not the accepted text of the skill {name}: {file} is, and is followed. Read that.]")
-            }));
+        }
+        let mut told = Vec::new();
+        for skill in read {
+            self.of_turn().lock().follow(&skill, false);
+            let SessionSkill { name, file, other_file, .. } = &*skill;
+            if let Some(other) = other_file.as_ref().filter(|_| is_other_read(&skill)) {
+                told.push(format!(
+                    "[{other} is not the accepted text of the skill {name}: {file} is, and is followed. Read that.]"
+                ));
+            }
         }
         told
     }
@@ -225,176 +311,4 @@ impl SessionSkills {
 }
 
 #[cfg(test)]
-mod tests {
-    use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
-    use serde_json::json;
-
-    use super::*;
-    use crate::ToolRegistry;
-    use crate::files::fixture::Fixture;
-
-    const CHAT: SessionFacts = SessionFacts {
-        kind: SessionType::Main,
-        attendance: Attendance::Attended,
-        sandbox: SandboxLevel::Full,
-        tainted: false,
-        plan_mode: false,
-        keeps_old_bytes: true,
-    };
-
-    fn skill(name: &str, allowed: Option<&[&str]>) -> SessionSkill {
-        let entries = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
-        SessionSkill {
-            name: name.to_owned(),
-            file: format!("skills/{name}/SKILL.md"),
-            for_model: true,
-            allowed: allowed.map(|allowed| AllowedTools::new(entries(allowed))),
-            ..SessionSkill::default()
-        }
-    }
-
-    /// A fixture whose session may follow these.
-    fn following(skills: Vec<SessionSkill>) -> Fixture {
-        let Fixture { temp, registry, recorded } = Fixture::new();
-        let registry = Arc::into_inner(registry).unwrap().with_skills(skills);
-        Fixture { temp, registry: Arc::new(registry), recorded }
-    }
-
-    fn decided(registry: &ToolRegistry, path: &str) -> (Decision, String) {
-        let call = registry.check("write", &json!({"path": path, "content": "x"})).unwrap();
-        let verdict = call.decide(&CHAT, &[]);
-        (verdict.decision, verdict.to_string())
-    }
-
-    #[test]
-    fn a_skill_narrows_the_calls_of_the_turn_in_which_its_file_was_read() {
-        let fixture = following(vec![skill("paint", Some(&["Write(art/**)"])), skill("free", None)]);
-        std::fs::create_dir_all(fixture.path("skills/paint")).unwrap();
-        fixture.put("skills/paint/SKILL.md", "---\nname: paint\n---\nPaint.\n");
-        fixture.put("other.md", "x\n");
-        let registry = Arc::clone(&fixture.registry);
-        let is_narrowed = || decided(&registry, "note.md").0 == Decision::Deny;
-        fixture.call("read", &json!({"path": "other.md"})).unwrap();
-        assert!(!is_narrowed(), "control: another file");
-        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
-        let (decision, why) = decided(&registry, "note.md");
-        assert_eq!(decision, Decision::Deny);
-        assert!(why.contains("the skill paint is followed") && why.contains("Write(art/**)"), "{why}");
-        assert_eq!(decided(&registry, "art/note.md").0, Decision::Allow);
-        // What it begins is narrowed to its end, whatever turn it is.
-        let subagent = registry.of_subagent(None, false).unwrap();
-        subagent.begin_turn(&TurnSkills::default());
-        registry.begin_turn(&TurnSkills::default());
-        assert!(!is_narrowed());
-        assert_eq!(decided(&subagent, "note.md").0, Decision::Deny);
-        assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Allow);
-        // So is the turn that its result begins, and what that begins.
-        registry.begin_turn(&subagent.skills_of_turn_before());
-        assert!(is_narrowed());
-        assert_eq!(decided(&registry.of_subagent(None, false).unwrap(), "note.md").0, Decision::Deny);
-        // What that turn follows only later counts for the turn of a result as well.
-        registry.begin_turn(&TurnSkills::default());
-        let early = registry.of_subagent(None, false).unwrap();
-        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
-        assert_eq!(decided(&early, "note.md").0, Decision::Allow, "it began before");
-        registry.begin_turn(&TurnSkills::default());
-        assert!(!is_narrowed(), "control");
-        registry.begin_turn(&early.skills_of_turn_before());
-        assert!(is_narrowed());
-        for (name, narrows) in [("paint", true), ("painting", false), ("free", false)] {
-            registry.begin_turn(&TurnSkills::default());
-            registry.follow(name);
-            assert_eq!(is_narrowed(), narrows, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_skill_is_named_by_the_author_of_its_text() {
-        assert_eq!(SessionSkill::named_by(&SessionSkill::author("paint")), Some("paint"));
-        let typed = Author { id: "skill/paint".to_owned(), ..Author::owner() };
-        let spawned = Author { id: "spawn".to_owned(), ..SessionSkill::author("paint") };
-        let imported = Author { id: "import:0123/skill/paint".to_owned(), ..SessionSkill::author("paint") };
-        for other in [Author::owner(), typed, spawned, imported] {
-            assert_eq!(SessionSkill::named_by(&other), None, "{other:?}");
-        }
-    }
-
-    /// S §25: the accepted text of a skill is used, whichever file of it a model reads.
-    #[test]
-    fn s25_a_changed_file_follows_the_accepted_text() {
-        let file = "accepted/skills/paint/SKILL.md";
-        let changed = SessionSkill {
-            file: file.to_owned(),
-            other_file: Some("skills/paint/SKILL.md".to_owned()),
-            ..skill("paint", Some(&[]))
-        };
-        let fixture = following(vec![changed]);
-        for path in [file, "skills/paint/SKILL.md"] {
-            std::fs::create_dir_all(fixture.path(path).parent().unwrap()).unwrap();
-            fixture.put(path, "---\nname: paint\nallowed-tools: Write\n---\nPaint.\n");
-        }
-        for path in [file, "skills/paint/SKILL.md"] {
-            fixture.registry.begin_turn(&TurnSkills::default());
-            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Allow, "control");
-            fixture.call("read", &json!({"path": path})).unwrap();
-            assert_eq!(decided(&fixture.registry, "note.md").0, Decision::Deny, "{path}");
-        }
-    }
-
-    /// S §25: variables of a skill that models are not told of go along only where its owner names it.
-    #[test]
-    fn s25_variables_of_a_hidden_skill_are_passed_where_its_owner_names_it_alone() {
-        let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
-        let scope = following(Vec::new()).registry.check("read", &json!({"path": "a"})).unwrap().scope;
-        for for_model in [true, false] {
-            let variables = variables.clone();
-            let skill = Arc::new(SessionSkill { variables, for_model, ..skill("deploy", Some(&[])) });
-            let mut followed = FollowedSkills::default();
-            followed.follow(&skill, false);
-            assert_eq!(followed.variables().len(), usize::from(for_model));
-            assert_eq!(followed.told_variables().is_some(), for_model);
-            let write = CallFacts {
-                tool: "write".to_owned(),
-                effects: [policy::Effect::Write].into(),
-                ..CallFacts::default()
-            };
-            assert!(followed.refusal(&scope, &write).is_some(), "it narrows all the same");
-            followed.follow(&skill, true);
-            followed.follow(&skill, false);
-            assert_eq!(followed.variables(), skill.variables);
-        }
-    }
-
-    #[test]
-    fn what_commands_do_not_get_is_told_once_and_of_a_skill_that_is_followed_alone() {
-        let missing_variables = vec!["OTHER: it is not set".to_owned()];
-        let skills = SessionSkills::new(vec![SessionSkill { missing_variables, ..skill("deploy", None) }]);
-        assert_eq!(skills.untold_missing_variables(), [""; 0]);
-        skills.follow("deploy");
-        assert_eq!(
-            skills.untold_missing_variables(),
-            ["commands of the skill deploy do not get OTHER: it is not set"]
-        );
-        assert_eq!(skills.untold_missing_variables(), [""; 0]);
-    }
-
-    /// S §25: whoever is asked about a command hears what it gets, and no answer is kept for another one.
-    #[test]
-    fn s25_a_question_names_the_variables_that_a_command_gets() {
-        let variables = BTreeMap::from([("TOKEN".to_owned(), "canary".to_owned())]);
-        let registry = following(vec![SessionSkill { variables, ..skill("deploy", None) }]).registry;
-        let call = || registry.check("exec", &json!({"command": "ls"})).unwrap();
-        let facts = SessionFacts { sandbox: SandboxLevel::Partial, ..CHAT };
-        let before = call();
-        assert_eq!(before.preview().unwrap().unwrap(), "$ ls");
-        let allowed = [before.lasting_answers(&facts).session.unwrap()];
-        assert_eq!(before.decide(&facts, &allowed).decision, Decision::Allow, "control");
-        registry.follow("deploy");
-        let call = call();
-        assert_eq!(call.preview().unwrap().unwrap(), "$ ls\nwith TOKEN for the skill deploy");
-        assert_eq!(call.lasting_answers(&facts), policy::LastingAnswers::default());
-        assert_eq!(call.decide(&facts, &allowed).decision, Decision::Ask, "what was allowed without them");
-        let other = registry.check("write", &json!({"path": "a", "content": "b"})).unwrap();
-        assert!(!other.preview().unwrap().unwrap().contains("TOKEN"));
-    }
-}
+mod tests;

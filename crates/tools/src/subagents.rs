@@ -11,7 +11,8 @@ use crate::changes::SeenFiles;
 use crate::exec::CommandScope;
 use crate::tool::{Tool, ToolScope};
 
-const SPAWN: &str = "spawn";
+/// The tool that begins a subagent.
+pub const SPAWN: &str = "spawn";
 const STATUS: &str = "subagent_status";
 const STOP: &str = "subagent_stop";
 

@@ -30,7 +30,7 @@ use crate::exec::{ChangedFiles, CommandReport, CommandScope, how_it_runs};
 use crate::hooks::Hook;
 use crate::path_uses::{self, path_use};
 use crate::session_policy::SessionPolicy;
-use crate::session_skills::FollowedSkills;
+use crate::session_skills::{FollowedSkills, SessionSkills};
 use crate::web::NetworkTarget;
 
 pub use output::ToolOutput;
@@ -124,6 +124,8 @@ pub(crate) struct CallScope<'a> {
     pub(crate) brief: RefCell<Vec<String>>,
     /// Skills that were followed when it began.
     pub(crate) skills: FollowedSkills,
+    /// Skills of the session.
+    pub(crate) session_skills: Arc<SessionSkills>,
     /// What commands in the background had changed before each command of this call began.
     pub(crate) background: RefCell<Vec<ChangedFiles>>,
 }
@@ -146,6 +148,7 @@ impl<'a> CallScope<'a> {
             pictures: RefCell::default(),
             brief: RefCell::default(),
             skills: FollowedSkills::default(),
+            session_skills: Arc::default(),
             background: RefCell::default(),
         }
     }

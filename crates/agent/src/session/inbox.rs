@@ -53,7 +53,8 @@ pub(super) struct Pending {
     pub(super) hands_back: bool,
     /// The subagent that came to it, if one did: a turn that it begins goes on with the one that began the subagent.
     pub(super) result_of: Option<SessionId>,
-    /// Skills that a turn which it begins goes on with.
+    /// Skills that a turn which it begins follows from the first: those whose texts it says, or those of the turn that began a
+    /// subagent.
     pub(super) skills: TurnSkills,
     /// The process that said it, if it was another one.
     pub(super) remote: Option<Box<RemoteInput>>,
@@ -69,7 +70,8 @@ impl Pending {
     }
 
     fn said(say: Say) -> Self {
-        let Say { key, input, tree, view, config, reply_to, author, trust, answer_within, hands_back } = say;
+        let Say { key, input, tree, view, config, reply_to, author, trust, .. } = say;
+        let (answer_within, hands_back, skills) = (say.answer_within, say.hands_back, say.skills);
         let (config, remote, when) = (Some(config), None, When::InOrder);
         Self {
             key,
@@ -83,7 +85,7 @@ impl Pending {
             answer_within,
             hands_back,
             result_of: None,
-            skills: TurnSkills::default(),
+            skills,
             remote,
             when,
         }
@@ -136,10 +138,16 @@ impl Pending {
         Self { remote: Some(remote), answer_within, reply_to, ..pending }
     }
 
+    /// Whether it says texts of skills, which are followed from the beginning of a turn.
+    pub(super) fn names_skills(&self) -> bool {
+        self.result_of.is_none() && !self.skills.is_empty()
+    }
+
     /// Whether it can be said in a turn of this kind.
     fn fits(&self, turn: &TurnIdentity) -> bool {
         match (self.when, &self.config) {
             (When::AfterTurn, _) => false,
+            _ if self.names_skills() => false,
             (When::Steers, _) | (When::InOrder, None) => true,
             (When::InOrder, Some(config)) => {
                 let is_there = match self.tree {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use loom::plan::NewText;
 use loom::{Author, PositionId, Role, TreeId, Trust, ViewName};
 use serde::{Deserialize, Serialize};
+use tools::TurnSkills;
 
 use super::turn::TurnConfig;
 use crate::event::SayId;
@@ -54,6 +55,8 @@ pub struct Say {
     /// Whether the turn ends with its answer: what other processes said meanwhile, and no call of a model took along, is
     /// given back, and they take the session themselves, and commands in the background are ended.
     pub hands_back: bool,
+    /// Skills whose texts it says. It is answered in a turn of its own then, which follows them.
+    pub skills: TurnSkills,
 }
 
 /// A text that is said as the turn before was asked.

@@ -33,7 +33,6 @@ use loom::plan::NewText;
 use loom::{Author, Block, NodeId, PositionId, Role, Trust, ViewName};
 use serde::{Deserialize, Serialize};
 use store::SessionId;
-use tools::SessionSkill;
 
 use crate::event::{SayId, SessionEvent};
 use crate::failure::Failure;
@@ -45,7 +44,7 @@ pub use listener::{Listener, MAX_PEERS};
 pub(crate) use remote::RemoteInput;
 
 /// Version of the protocol. A process of another one is not spoken to, and waited for like one that does not listen.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// Texts of one message at most: what is said, and what is sent along.
 const MAX_TEXTS: usize = 256;
 
@@ -103,26 +102,22 @@ struct Message {
     answer_within: Option<Duration>,
 }
 
-/// A text of a message. Its author is the message's, or the skill whose text it is.
+/// A text of a message, whose author is the message's. One that names skills is not handed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HandedText {
     content: Vec<Block>,
     trust: Trust,
-    #[serde(default)]
-    skill: Option<String>,
 }
 
 impl From<&NewText> for HandedText {
     fn from(text: &NewText) -> Self {
-        let skill = SessionSkill::named_by(&text.author).map(str::to_owned);
-        Self { content: text.content.clone(), trust: text.trust, skill }
+        Self { content: text.content.clone(), trust: text.trust }
     }
 }
 
 impl From<HandedText> for NewText {
-    fn from(HandedText { content, trust, skill }: HandedText) -> Self {
-        let author = skill.map_or_else(Author::owner, |skill| SessionSkill::author(&skill));
-        Self { content, author, role: Some(Role::User), trust }
+    fn from(HandedText { content, trust }: HandedText) -> Self {
+        Self { content, author: Author::owner(), role: Some(Role::User), trust }
     }
 }
 
@@ -176,20 +171,4 @@ pub(crate) enum Reply {
         #[serde(flatten)]
         event: SessionEvent,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_text_of_a_skill_is_handed_over_as_one() {
-        let typed = NewText::owner("Paint.", Some(Role::User));
-        let skill = NewText { author: SessionSkill::author("paint"), ..typed.clone() };
-        for text in [typed, skill] {
-            let sent = serde_json::to_string(&HandedText::from(&text)).unwrap();
-            let came = NewText::from(serde_json::from_str::<HandedText>(&sent).unwrap());
-            assert_eq!((&came.content, &came.author), (&text.content, &text.author));
-        }
-    }
 }

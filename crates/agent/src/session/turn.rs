@@ -14,11 +14,11 @@ mod next_place;
 mod not_run;
 mod outcome;
 mod result_lines;
+mod session_taking;
 mod subagents;
 mod written_files;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use loom::plan::{EditAs, NewText, NewTree};
 use loom::{
@@ -26,11 +26,9 @@ use loom::{
 };
 use model::{Cancel, Money};
 use store::{AttachedWrites, Principal, SessionId, StoreError};
-use tokio::time::{Instant, sleep};
 use tools::NextPlace;
 
 use super::inbox::{Inbox, Pending};
-use super::steering::{HandedOver, OutgoingSay, WaitNotice, hand_over};
 use super::task::Task;
 use super::{EventLog, TreeChoice, TurnInput};
 use crate::commit::GenerationOutcome;
@@ -50,11 +48,6 @@ use named_skills::said_by;
 use next_place::MOVED;
 pub use not_run::{answered_calls, calls_not_run, tools_not_run};
 use outcome::{EarlierAnswer, outcomes};
-
-/// How long a busy session is waited for whose process takes nothing.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked at meanwhile.
-const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) struct Turn<'a> {
     pub(super) runtime: &'a Runtime,
@@ -127,85 +120,6 @@ impl Turn<'_> {
         self.log.push(SessionEvent::Rejected { say: say.clone(), error: error.into() });
     }
 
-    /// The session, once it is free; none where the process that has it took the input and answered it.
-    async fn take_session(
-        &self,
-        first: &Pending,
-        config: &TurnConfig,
-    ) -> Result<Option<SessionLease>, AgentError> {
-        self.runtime.require_space()?;
-        let (runtime, who) = (self.runtime, &Principal::Owner);
-        let (mut waits_since, mut is_stored, mut waited_for) = (Instant::now(), false, None);
-        let (mut cancel, notice) = (self.cancel.clone(), WaitNotice::default());
-        loop {
-            let taken = SessionLease::take(runtime, who, self.session, cancel.clone()).await;
-            // What waited and was withdrawn is not said, also where the session became free in that moment.
-            if let Some(by) = waited_for.take_if(|_| cancel.is_cancelled()) {
-                if let Ok(held) = taken {
-                    held.release().await;
-                }
-                return Err(AgentError::Withdrawn { by });
-            }
-            let (instance, by) = match taken {
-                Ok(held) => return Ok(Some(held)),
-                Err(AgentError::Busy { instance, by }) => (instance, by),
-                Err(error) => return Err(error),
-            };
-            let mut differs = false;
-            if let Some(holder) = instance
-                && holder != runtime.instance
-                && let (TreeChoice::Current, TurnInput::New { texts, media, waiting }) =
-                    (&first.tree, &first.input)
-                && let Some(tree) = runtime.newest_tree(who, self.session).await?
-            {
-                if !std::mem::replace(&mut is_stored, true) {
-                    // A message names them; whoever takes it in looks whether they are still there.
-                    drop(runtime.keep_blobs(media.clone()).await?);
-                }
-                let Pending { key, reply_to, author, trust, answer_within, .. } = first;
-                let said = OutgoingSay {
-                    key,
-                    texts,
-                    waiting,
-                    reply_to: *reply_to,
-                    author: author.clone(),
-                    trust: *trust,
-                    answer_within: *answer_within,
-                    stop: cancel.clone(),
-                    notice: Some((&notice, by.as_str())),
-                };
-                let place = (self.session, &first.view, config.identity(tree));
-                match hand_over(runtime, who, place, said, self.log).await? {
-                    HandedOver::Answered => return Ok(None),
-                    HandedOver::Cut { said } => return Err(AgentError::Cut { said }),
-                    HandedOver::Withdrawn => return Err(AgentError::Withdrawn { by }),
-                    HandedOver::Left { said: Some(said) } => return Err(AgentError::LeftThere { by, said }),
-                    HandedOver::Left { said: None } => return Err(AgentError::NotWaitedFor { by }),
-                    // That turn has ended: it is another one that is waited for from now on.
-                    HandedOver::NotTaken => waits_since = Instant::now(),
-                    HandedOver::Differs => differs = true,
-                    HandedOver::NotHeard => {}
-                }
-            }
-            if cancel.is_cancelled() {
-                return Err(AgentError::Withdrawn { by });
-            }
-            if waits_since.elapsed() > PATIENCE {
-                return Err(if differs {
-                    AgentError::Differs { by }
-                } else {
-                    AgentError::Busy { instance, by }
-                });
-            }
-            notice.tell(&by, self.log);
-            waited_for = Some(by);
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = sleep(LOOK) => {}
-            }
-        }
-    }
-
     /// Everything from the first write to the last, under the lease.
     async fn hold(&self, held: SessionLease, first: Pending, config: &TurnConfig) {
         let begun = async { Ok((self.tree(&held, &first).await?, self.spending(&first)?)) };
@@ -215,7 +129,8 @@ impl Turn<'_> {
                 self.end_lost_calls(&held, tree).await;
                 self.tell_not_run(tree, &first.view).await;
                 if let Some(tools) = &config.tools {
-                    self.begin_turn_of(tools, tree, &first).await;
+                    tools.begin_turn(&first.skills);
+                    self.tell_written(tools, tree).await;
                 }
                 let mut limits = self.limits(&first);
                 let mut batch = self.beginning(&held, (tree, first), &mut limits).await;
@@ -223,6 +138,7 @@ impl Turn<'_> {
                     limits.hear(&batch);
                     let hands_back = batch.iter().any(|pending| pending.hands_back);
                     if let Some(written) = self.write(&held, (tree, None), batch).await {
+                        self.follow_again(config, (tree, written.from)).await;
                         self.start_by_hooks(&held, config, (tree, &written.view)).await;
                         let asked = AnswerSite { tree, config, turn: spending.turn(), hands_back };
                         self.answer(&held, &asked, written, &mut limits).await;

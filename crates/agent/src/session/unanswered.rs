@@ -126,7 +126,7 @@ fn left_out(names: &[String], tree: &str) -> String {
 }
 
 /// The node first written at a position: what was said with it has the same operation.
-fn original(rows: &dyn TreeReader, at: PositionId) -> Result<loom::NodeRow, RowError> {
+pub(super) fn original(rows: &dyn TreeReader, at: PositionId) -> Result<loom::NodeRow, RowError> {
     let node = at.original();
     rows.node(node)?.ok_or_else(|| RowError::missing("node", node))
 }

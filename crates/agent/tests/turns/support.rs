@@ -198,6 +198,7 @@ pub(crate) fn said(key: SayId, config: Arc<TurnConfig>, input: TurnInput) -> Say
         trust: Trust::Owner,
         answer_within: None,
         hands_back: false,
+        skills: tools::TurnSkills::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Asking again what was said: for its answer, for one more, or for several to choose from.
 
+use ::tools::TurnSkills;
 use agent::OpenedSession;
 use agent::session::{TreeChoice, TurnInput};
 use loom::{Op, PositionId, Role, path, render};
@@ -68,7 +69,14 @@ impl Conversation {
     async fn ask_again(&mut self, app: &App, asker: &Asker, of: PositionId) -> Result<(), CommandError> {
         self.read_files(app).await;
         let entered = self.entered(app, asker).await?.ok_or_else(nothing_said)?;
-        self.begin_turn(app, asker, entered, TreeChoice::Current, TurnInput::Again { of }).await
+        self.begin_turn(
+            app,
+            asker,
+            entered,
+            TreeChoice::Current,
+            (TurnInput::Again { of }, TurnSkills::default()),
+        )
+        .await
     }
 
     /// Shows what many tokens of a model elsewhere would come to, and asks (spec: agent §1 *Budgets*).

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ::tools::{SessionSkill, TurnSkills};
 use agent::session::{
     EventStream, Handle, Numbered, Say, SessionOperation, SessionSettings, TreeChoice, TurnInput,
     WaitingFile, spawn,
@@ -24,7 +25,7 @@ use crate::error::CommandError;
 use crate::frontend::Shown;
 use crate::results::chat::{CallShown, Chatted};
 use crate::rights::{Asker, Right};
-use crate::skills::named_in;
+use crate::skills::{NamedSkill, named_in};
 use crate::slash::{self, Input, SlashOutcome};
 
 /// A turn whose events are shown.
@@ -138,9 +139,10 @@ impl Conversation {
         app: &App,
         asker: &Asker,
         text: String,
-        skills: Vec<NewText>,
+        skills: Vec<NamedSkill>,
     ) -> Result<(), CommandError> {
-        let mut said = skills;
+        let (mut said, skills): (Vec<NewText>, Vec<SessionSkill>) =
+            skills.into_iter().map(|named| (named.text, named.skill)).unzip();
         if !text.trim().is_empty() {
             said.push(asker.text(text, Some(Role::User)));
         }
@@ -215,43 +217,8 @@ impl Conversation {
         let mut texts: Vec<NewText> = files.clone().map(|file| file.text.clone()).collect();
         texts.extend(said);
         let media = files.filter_map(|file| Some(file.medium.as_ref()?.bytes.clone())).collect();
-        self.begin_turn(app, asker, entered, tree, TurnInput::New { texts, media, waiting }).await
-    }
-
-    /// Says something that was said before in other words, and has it answered anew.
-    ///
-    /// # Errors
-    /// As [`Self::say`]; also when nothing was said there.
-    pub(crate) async fn edit(
-        &mut self,
-        app: &App,
-        asker: &Asker,
-        node: Option<&str>,
-        text: String,
-    ) -> Result<(), CommandError> {
-        app.fits_node("the text", &text, false)?;
-        self.read_files(app).await;
-        let missing = || {
-            CommandError::not_found(
-                "text of yours",
-                "to edit",
-                "say something first, or name a node: /edit @NODE TEXT",
-            )
-        };
-        let entered = self.entered(app, asker).await?.ok_or_else(missing)?;
-        let of = match node {
-            Some(node) => {
-                let at = app.node_anywhere(asker, Some(entered.tree), node).await?.position;
-                let position = app.read(asker, entered.tree, move |rows| rows.position(at)).await?;
-                position.filter(position::is_said).map(|position| position.id)
-            }
-            None => {
-                let view = entered.view.clone();
-                app.read(asker, entered.tree, move |rows| position::said_last(rows, &view)).await?
-            }
-        };
-        let input = TurnInput::Instead { of: of.ok_or_else(missing)?, text };
-        self.begin_turn(app, asker, entered, TreeChoice::Current, input).await
+        let input = (TurnInput::New { texts, media, waiting }, TurnSkills::named(skills));
+        self.begin_turn(app, asker, entered, tree, input).await
     }
 
     pub(super) async fn begin_turn(
@@ -260,7 +227,7 @@ impl Conversation {
         asker: &Asker,
         entered: OpenedSession,
         tree: TreeChoice,
-        input: TurnInput,
+        (input, skills): (TurnInput, TurnSkills),
     ) -> Result<(), CommandError> {
         if self.kept_folders != self.folders {
             self.tell_closed_folders(app);
@@ -286,6 +253,7 @@ impl Conversation {
             trust: asker.trust,
             answer_within: app.frontend.answer_within(),
             hands_back: self.is_single(),
+            skills,
         };
         session.send(SessionOperation::Say(Box::new(say))).await?;
         let seen = self.seen.take().unwrap_or_else(|| SeenSession::begun(&entered));

@@ -50,7 +50,10 @@ pub(super) fn of_agent(
     }
     let scope = scope(app, agent, session, &names, (further, &skills.folders))?;
     let registry = registry(app, agent, scope, is_shown, &names)?;
-    Ok(Some(Arc::new(registry.with_skills(skills.followable.clone()))))
+    Ok(Some(Arc::new(match skills.finder.clone() {
+        Some(finder) => registry.with_skills(skills.followable.clone(), Arc::new(move || finder.in_reach())),
+        None => registry,
+    })))
 }
 
 /// Whether the configuration names the tools of an agent, or gives it a permission that brings some.

@@ -5,6 +5,10 @@ use skills::{RefusedPlace, SkillSourceKind};
 
 use super::checks::TextProblem;
 
+/// What is said where models are told of no skill, as there are too many.
+pub const NO_ROOM: &str = "there is no room even for the names: models are told of no skill, and find one by the tool list_skills \
+                           alone";
+
 /// `skills list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillsShown {
@@ -15,6 +19,8 @@ pub struct SkillsShown {
     /// Characters that descriptions are shortened to even where a window has room; none where all are sent whole, 0 where
     /// names alone are.
     pub shortened_to: Option<usize>,
+    /// Whether models are told of none, as there is no room even for the names.
+    pub left_out: bool,
 }
 
 /// A skill.

@@ -13,7 +13,7 @@ use workspace::trust::Accepted;
 use workspace::{read_small_file, replace_small_file};
 
 use super::FILE;
-use crate::app::App;
+use super::finder::SkillFinder;
 
 /// Digits of the digest of a workspace's key that name it.
 const ID: usize = 16;
@@ -35,9 +35,13 @@ pub fn text_in_place(accepted: &Accepted, text: SkillText<'_>) -> Option<String>
 
 /// The accepted text in place of one that is not accepted, written to its file; none where none is kept, or it cannot be
 /// written.
-pub(super) fn accepted_text(app: &App, accepted: &Accepted, text: SkillText<'_>) -> Option<AcceptedText> {
+pub(super) fn accepted_text(
+    finder: &SkillFinder,
+    accepted: &Accepted,
+    text: SkillText<'_>,
+) -> Option<AcceptedText> {
     let whole = text_in_place(accepted, text)?;
-    match write(app, text.path.parent()?, &whole) {
+    match write(finder, text.path.parent()?, &whole) {
         Ok(path) => Some(AcceptedText { path, text: whole }),
         Err(error) => {
             tracing::warn!(%error, skill = %text.path.display(), "an accepted text cannot be written");
@@ -47,13 +51,13 @@ pub(super) fn accepted_text(app: &App, accepted: &Accepted, text: SkillText<'_>)
 }
 
 /// The file that the accepted text of a file of the workspace is written to where it stands in for it.
-pub(super) fn stand_in(app: &App, file: &Path) -> Option<PathBuf> {
-    Some(top(app).ok()?.join(file.parent()?).join(FILE))
+pub(super) fn stand_in(finder: &SkillFinder, file: &Path) -> Option<PathBuf> {
+    Some(top(finder).ok()?.join(file.parent()?).join(FILE))
 }
 
 /// Removes the accepted texts that stand in for no file of the workspace any more: all but those of these files.
-pub(super) fn remove_unused(app: &App, used: &[&Path]) {
-    let removed = top(app).and_then(|top| remove_below(&top, used));
+pub(super) fn remove_unused(finder: &SkillFinder, used: &[&Path]) {
+    let removed = top(finder).and_then(|top| remove_below(&top, used));
     if let Err(error) = removed
         && error.kind() != ErrorKind::NotFound
     {
@@ -78,15 +82,15 @@ fn remove_below(folder: &Path, used: &[&Path]) -> io::Result<()> {
 }
 
 /// Folder of the accepted texts of the workspace.
-fn top(app: &App) -> io::Result<PathBuf> {
-    let kept = app.runtime.home.dir(HomeDir::Workspaces).map_err(io::Error::other)?.canonicalize()?;
+fn top(finder: &SkillFinder) -> io::Result<PathBuf> {
+    let kept = finder.runtime.home.dir(HomeDir::Workspaces).map_err(io::Error::other)?.canonicalize()?;
     // A model writes the path: it is a short one.
-    let id = Digest::of(app.workspace.key.as_bytes()).to_string();
+    let id = Digest::of(finder.workspace_key.as_bytes()).to_string();
     Ok(kept.join(&id[..ID]).join(FOLDER))
 }
 
-fn write(app: &App, folder: &Path, text: &str) -> io::Result<PathBuf> {
-    let place = top(app)?.join(folder);
+fn write(finder: &SkillFinder, folder: &Path, text: &str) -> io::Result<PathBuf> {
+    let place = top(finder)?.join(folder);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
     let path = place.join(FILE);
     if read_small_file(&path, text.len() as u64).is_ok_and(|found| found == text.as_bytes()) {

@@ -11,7 +11,6 @@ use skills::own::{self, OwnSkill};
 use workspace::replace_small_file_durably;
 
 use super::{FILE, FOLDER};
-use crate::app::App;
 
 /// Record of the texts that were written, by the names of their skills.
 const RECORD: &str = "built_in.json";
@@ -34,15 +33,8 @@ enum Place {
     Owners,
 }
 
-/// Writes the built-in skills of this version to `skills/` of the home, where nothing or the text of another version
-/// stands. What cannot be written is said, and does not exist then.
-pub(super) fn write(app: &App) {
-    if app.runtime.home.scratch().is_none() {
-        write_below(app.runtime.home.root(), &|line| app.frontend.note(line));
-    }
-}
-
-/// [`write`] for the home at a path. A folder of skills that is a link is its owner's.
+/// Writes the built-in skills of this version to `skills/` of the home at a path, where nothing or the text of another version
+/// stands. What cannot be written is said, and does not exist then. A folder of skills that is a link is its owner's.
 pub fn write_below(home: &Path, note: &dyn Fn(&str)) {
     let folder = home.join(FOLDER);
     if folder.is_symlink() {

@@ -11,6 +11,7 @@ use text::terminal::one_line;
 use workspace::{RelativePath, Root};
 
 use super::adding::{FolderContents, Uncollected, file_lines, path_in_skill, synced};
+use super::built_in::{is_as_written, write_below};
 use super::{FOLDER, as_judged_now, masked, path_shown, unknown};
 use crate::app::App;
 use crate::args::skills::RemoveSkillArgs;
@@ -32,11 +33,16 @@ pub(super) async fn remove(
     let found = as_judged_now(app, asker).await?.skills;
     let of_name: Vec<&Skill> =
         found.iter().filter(|skill| skill.file.name.eq_ignore_ascii_case(name)).collect();
-    let Some(skill) = of_name.iter().find(|skill| skill.source == SkillSourceKind::Home) else {
+    let home = app.runtime.home.root();
+    let is_of_home = |skill: &&&Skill| {
+        skill.source == SkillSourceKind::Home
+            || (is_built_in(skill) && !is_as_written(home, &skill.file.name))
+    };
+    let Some(skill) = of_name.iter().find(is_of_home) else {
         return Err(not_of_home(app, &found, of_name.first().copied(), name));
     };
     let (name, folder) = (masked(app, &skill.file.name), &skill.folder);
-    let skills = app.runtime.home.root().join(FOLDER);
+    let skills = home.join(FOLDER);
     if !folder.canonicalize().is_ok_and(|whole| whole == *folder && whole.starts_with(&skills)) {
         return Err(elsewhere(app, &name, folder));
     }
@@ -44,19 +50,29 @@ pub(super) async fn remove(
     let other = |path: &RelativePath| format!("{}  no file: it goes unread", path_in_skill(path));
     let mut lines = file_lines(&before.files);
     lines.extend(before.others.iter().map(other));
-    let question = format!("Remove the skill {name}, with all that stands in {}?", path_shown(app, folder));
+    let what = if is_built_in(skill) { "your text of the skill" } else { "the skill" };
+    let question = format!("Remove {what} {name}, with all that stands in {}?", path_shown(app, folder));
     if !yes {
         let confirmed = app.frontend.confirm_shown(&lines, &question);
         let hint = "say y where it asks at a terminal, or give --yes";
         confirmed.require("not_accepted", format!("{name} was not removed"), hint)?;
     }
     take_away(app, &name, folder, &before)?;
+    if is_built_in(skill) {
+        write_below(home, &|line| app.frontend.note(line));
+        app.frontend.note(&format!("the skill {name} has the text again that comes with Drawloom"));
+    }
     if app.settings.skills.variables.contains_key(&skill.file.name) {
         app.frontend.note(&format!(
             "another skill of that name would get its variables: `drawloom config unset skills.env.{name}` takes them out"
         ));
     }
     Ok(CommandOutcome::SkillRemoved(SkillRemoved { path: path_shown(app, folder), name }))
+}
+
+/// Whether a skill stands where one of Drawloom's own does, with whatever text.
+fn is_built_in(skill: &Skill) -> bool {
+    skill.source == SkillSourceKind::BuiltIn
 }
 
 /// Why a skill that does not stand in the home is not removed.

@@ -1,22 +1,19 @@
 //! Skills within reach of a call: where they stand, which texts count, and what a session is told of them.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use context::{RefusedSkill, SkillEntry, SkillsIndex};
 use loom::{Digest, Trust};
-use policy::AllowedTools;
 use skills::{AcceptedText, Catalog, CatalogRules, Machine, Skill, SkillSource, SkillSourceKind, SkillText};
-use store::Principal;
 use text::mask::Masker;
 use text::terminal::one_line;
 use tools::SessionSkill;
 use workspace::trust::{Accepted, ItemKind, decide};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
-use super::accepted_texts::{accepted_text, remove_unused, stand_in};
-use super::{built_in, masked, path_shown};
+use super::accepted_texts::remove_unused;
+use super::finder::SkillFinder;
+use super::{masked, path_shown};
 use crate::app::App;
 use crate::command_changes::made_by_command;
 use crate::error::CommandError;
@@ -24,10 +21,10 @@ use crate::rights::Asker;
 use crate::settings::SkillSettings;
 use crate::shell::quoted;
 use crate::walls::{program_of_owner, user_home};
-use crate::workspaces::{self, InspectedFolder, answered};
+use crate::workspaces::{InspectedFolder, answered};
 
 /// What a session has of skills, as they were when it was opened.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SkillsOfSession {
     /// What its model is told of; none where there is nothing.
     pub(crate) index: Option<SkillsIndex>,
@@ -37,6 +34,8 @@ pub(crate) struct SkillsOfSession {
     pub(crate) names: Vec<String>,
     /// Skills that may be followed.
     pub(crate) followable: Vec<SessionSkill>,
+    /// Finds those of a later moment; none where the session has none.
+    pub(crate) finder: Option<SkillFinder>,
     /// Files that are not taken, as an earlier list may name them.
     pub(crate) refused: Vec<RefusedSkill>,
 }
@@ -44,16 +43,17 @@ pub(crate) struct SkillsOfSession {
 impl SkillsOfSession {
     /// Looks at the skills within reach, and says what was not looked at or not taken.
     pub(crate) async fn read(app: &App) -> Self {
-        let accepted = workspaces::accepted(app).await;
-        let Catalog { skills, refused } = catalog(app, app.workspace.root.as_ref(), &accepted).await;
+        let finder = SkillFinder::of(app);
+        let accepted = finder.accepted().await;
+        let Catalog { skills, refused } = finder.catalog(app.workspace.root.as_ref(), &accepted).await;
         // Of a workspace that was named all texts count, and what stands in for others is not known.
         if accepted != Accepted::All {
             let stand_ins = skills.iter().filter(|skill| skill.stands_in_for.is_some());
-            remove_unused(app, &stand_ins.map(|skill| &*skill.path).collect::<Vec<_>>());
+            remove_unused(&finder, &stand_ins.map(|skill| &*skill.path).collect::<Vec<_>>());
         }
         let beside = skills.iter().filter(|skill| skill.is_eligible() && skill.path.is_absolute());
         let folder = |skill: &Skill| FurtherRoot { path: skill.folder.clone(), access: RootAccess::ReadOnly };
-        let refused_skills = skills.iter().filter_map(|skill| refused_skill(app, skill)).collect();
+        let refused_skills = skills.iter().filter_map(|skill| refused_skill(&finder, app, skill)).collect();
         let places = refused.iter().map(|place| (&place.path, &place.why));
         // That a copy for other programs is none of ours was wanted.
         let switched_on = skills.iter().filter(|skill| !skill.is_disabled && !skill.file.is_own_copy);
@@ -72,11 +72,8 @@ impl SkillsOfSession {
         }
         Self {
             names: names(app, &skills),
-            followable: skills
-                .iter()
-                .filter(|skill| skill.is_eligible())
-                .map(|skill| followable(app, skill))
-                .collect(),
+            followable: finder.followable(&skills),
+            finder: Some(finder),
             folders: beside.map(folder).collect(),
             index: index(&app.runtime.masker, &skills),
             refused: refused_skills,
@@ -85,16 +82,9 @@ impl SkillsOfSession {
 }
 
 /// A file that is not taken, with the one that stands in for it.
-fn refused_skill(app: &App, skill: &Skill) -> Option<RefusedSkill> {
+fn refused_skill(finder: &SkillFinder, app: &App, skill: &Skill) -> Option<RefusedSkill> {
     let accepted = skill.is_eligible().then(|| path_shown(app, &skill.path));
-    let path = match (&skill.stands_in_for, &skill.refusal) {
-        (Some(path), _) => path.clone(),
-        (None, Some(_)) => skill.path.clone(),
-        // A list of the time when its accepted text stood in for it names that.
-        (None, None) if skill.path.is_relative() => stand_in(app, &skill.path)?,
-        (None, None) => return None,
-    };
-    Some(RefusedSkill { path: path_shown(app, &path), accepted })
+    Some(RefusedSkill { path: finder.other_file(skill)?, accepted })
 }
 
 /// What is said of a skill whose file has another text than the accepted one.
@@ -105,39 +95,6 @@ pub(super) fn changed_since(app: &App, skill: &Skill, path: &Path) -> String {
         one_line(&path_shown(app, path)),
         quoted(&masked(app, &skill.file.name))
     )
-}
-
-fn followable(app: &App, skill: &Skill) -> SessionSkill {
-    let (variables, missing_variables) = variables(app, skill);
-    SessionSkill {
-        name: masked(app, &skill.file.name),
-        file: skill.path.to_string_lossy().into_owned(),
-        other_file: refused_skill(app, skill).map(|refused| refused.path),
-        for_model: skill.file.for_model,
-        allowed: skill.file.allowed_tools.clone().map(AllowedTools::new),
-        variables,
-        missing_variables,
-    }
-}
-
-/// Variables that its commands get: those that the owner lists, where the skill is theirs and their values are masked;
-/// and the others, each with the reason.
-fn variables(app: &App, skill: &Skill) -> (BTreeMap<String, String>, Vec<String>) {
-    let (mut found, mut missing) = (BTreeMap::new(), Vec::new());
-    for name in app.settings.skills.variables.get(&skill.file.name).into_iter().flatten() {
-        let mut left_out = |why: &str| missing.push(format!("{name}: {why}"));
-        match std::env::var(name) {
-            _ if skill.source.is_of_workspace() => {
-                left_out("it is a skill of the workspace; `drawloom skills add` makes it yours");
-            }
-            Ok(value) if !value.is_empty() && masked(app, &value) != value => {
-                found.insert(name.clone(), value);
-            }
-            Ok(value) if !value.is_empty() => left_out("its value is too short to be masked"),
-            _ => left_out("it is not set"),
-        }
-    }
-    (found, missing)
 }
 
 /// Names of skills that a message may name.
@@ -165,8 +122,7 @@ pub fn index(masker: &Masker, skills: &[Skill]) -> Option<SkillsIndex> {
 
 /// Skills within reach of a session, as they are at this moment.
 pub(super) async fn of_session(app: &App) -> Catalog {
-    let accepted = workspaces::accepted(app).await;
-    catalog(app, app.workspace.root.as_ref(), &accepted).await
+    SkillFinder::of(app).of_session().await
 }
 
 /// Skills within reach where nothing of a workspace is loaded: by what the owner said of it before.
@@ -182,7 +138,7 @@ pub(super) async fn judged_now(
     let looked =
         app.workspace.folder.as_deref().and_then(|folder| InspectedFolder::at(folder, &app.guard).ok());
     let Some((InspectedFolder { root, id, inventory }, arrival)) = looked.zip(app.workspace.arrival) else {
-        return Ok((catalog(app, None, &Accepted::default()).await, None));
+        return Ok((SkillFinder::of(app).catalog(None, &Accepted::default()).await, None));
     };
     let record = answered(&app.runtime.store, &asker.principal, &id).await?;
     let decision = decide(&id, &inventory, arrival, record.as_ref());
@@ -197,47 +153,13 @@ pub(super) async fn judged_now(
         ));
     }
     let root = decision.loads().then_some(root);
-    let catalog = catalog(app, root.as_ref(), &accepted).await;
+    let catalog = SkillFinder::of(app).catalog(root.as_ref(), &accepted).await;
     Ok((catalog, root.map(|root| (root, accepted))))
-}
-
-/// All skills within reach. A text of the workspace counts where it is accepted; one that is known to come from outside
-/// counts where the owner was shown it.
-async fn catalog(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> Catalog {
-    let (found, unjudged) = taken_in(app, workspace, accepted);
-    if unjudged.is_empty() {
-        return found;
-    }
-    let outside = outside(app, &unjudged).await;
-    if outside.is_empty() {
-        return found;
-    }
-    let home = app.runtime.home.root();
-    read(app, (workspace, accepted), &|text| {
-        if was_shown(accepted, text) {
-            return refusal(home, workspace, accepted, text);
-        }
-        let is_outside = outside.contains(&text.digest) || !unjudged.contains(&text.digest);
-        is_outside.then(|| why_outside(text)).or_else(|| refusal(home, workspace, accepted, text))
-    })
 }
 
 /// Digests of the texts among some that are known to come from outside, and that the owner was not shown.
 pub(crate) async fn outside_texts(app: &App, accepted: &Accepted, texts: &[SkillText<'_>]) -> Vec<Digest> {
-    let unjudged = texts.iter().filter(|text| !was_shown(accepted, **text)).map(|text| text.digest);
-    outside(app, &unjudged.collect::<Vec<_>>()).await
-}
-
-/// Digests among some that are known to come from outside; all, where that cannot be said.
-async fn outside(app: &App, digests: &[Digest]) -> Vec<Digest> {
-    if digests.is_empty() {
-        return Vec::new();
-    }
-    let outside = app.runtime.store.outside_files(&Principal::Owner, digests.to_vec()).await;
-    outside.unwrap_or_else(|error| {
-        tracing::warn!(%error, "where texts come from is not known");
-        digests.to_vec()
-    })
+    SkillFinder::of(app).outside_texts(accepted, texts).await
 }
 
 /// Why a text from outside is not taken.
@@ -246,24 +168,6 @@ pub(crate) fn why_outside(text: SkillText<'_>) -> String {
     format!(
         "it was written in sight of text from outside; read it, and `workspace accept {path}` counts it as yours"
     )
-}
-
-/// Skills whose texts are accepted, and the digests of those that may be from outside.
-fn taken_in(app: &App, workspace: Option<&Root>, accepted: &Accepted) -> (Catalog, Vec<Digest>) {
-    let home = app.runtime.home.root();
-    let unjudged = RefCell::new(Vec::new());
-    let found = read(app, (workspace, accepted), &|text| {
-        if !was_shown(accepted, text) {
-            unjudged.borrow_mut().push(text.digest);
-        }
-        refusal(home, workspace, accepted, text)
-    });
-    (found, unjudged.into_inner())
-}
-
-/// Whether the owner was shown a text of the workspace.
-fn was_shown(accepted: &Accepted, text: SkillText<'_>) -> bool {
-    text.is_of_workspace && *accepted != Accepted::All && accepted.takes(text.path, text.digest)
 }
 
 /// Why a text is not taken that may be of the workspace. `home` is Drawloom's.
@@ -279,23 +183,6 @@ pub fn refusal(
         return Some(why.to_owned());
     }
     made_by_command(&agent::command_records(home), root, text.path, text.digest)
-}
-
-fn read(
-    app: &App,
-    (workspace, accepted): (Option<&Root>, &Accepted),
-    refuses: &dyn Fn(SkillText<'_>) -> Option<String>,
-) -> Catalog {
-    built_in::write(app);
-    let runtime = &app.runtime;
-    let sources = SkillSources {
-        home: runtime.home.root(),
-        settings: &app.settings.skills,
-        guard: &app.guard,
-        masker: &runtime.masker,
-        accepted: &|text| accepted_text(app, accepted, text),
-    };
-    sources.read(workspace, refuses)
 }
 
 /// Where skills are looked for, and what decides about them.

@@ -179,7 +179,7 @@ fn three_hundred_skills_in_a_small_window_are_all_listed_and_described_alike() {
         let told =
             list.lines().flat_map(|line| line.split("- s").skip(1).map(str::to_owned)).collect::<Vec<_>>();
         told.iter()
-            .map(|line| line.split_once("): ").map_or(0, |(_, what)| what.trim_end().chars().count()))
+            .map(|line| line.split_once(": ").map_or(0, |(_, what)| what.trim_end().chars().count()))
             .collect()
     };
     let boot = Bootstrap { skills: skills(300), tools: tools.clone(), ..Bootstrap::default() };

@@ -2,6 +2,7 @@
 
 use commands::CommandError;
 use commands::results::maintenance::{Check, State};
+use commands::results::skills::NO_ROOM;
 use commands::skills::{SkillSources, index, refusal, text_in_place};
 use context::SkillListing;
 use skills::{AcceptedText, Skill, SkillText};
@@ -76,6 +77,7 @@ pub(super) fn checks(
         told.push(format!("{} folders or links are not looked at", found.refused.len()));
     }
     match shortened {
+        _ if listed == Some(SkillListing::Nothing) => told.push(NO_ROOM.to_owned()),
         Some(0) => told.push("there is room for their names alone".to_owned()),
         Some(most) => told.push(format!("descriptions of more than {most} characters are shortened")),
         None => {}

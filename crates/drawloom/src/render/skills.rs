@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use commands::results::skills::{SkillRemoved, SkillShown, SkillTextShown, SkillsExported, SkillsShown};
+use commands::results::skills::{
+    NO_ROOM, SkillRemoved, SkillShown, SkillTextShown, SkillsExported, SkillsShown,
+};
 
 use super::columns::{count, wrapped};
 use super::{OutputStyle, RenderedOutcome, table};
@@ -17,6 +19,7 @@ pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
         to.line(&format!("{}: not looked at: {}", place.path.display(), place.why)).into_owned()
     });
     let shortened = found.shortened_to.map(|most| match most {
+        _ if found.left_out => format!("{NO_ROOM}: `drawloom skills disable NAME` makes some"),
         0 => "there is room for the names alone: descriptions are not sent".to_owned(),
         most => format!("descriptions of more than {most} characters are shortened to as many"),
     });

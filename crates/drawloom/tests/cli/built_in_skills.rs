@@ -40,15 +40,16 @@ fn built_in_skills_are_told_of_in_few_words_and_a_bare_hello_stays_small() {
     let shown = request(&world);
     let told = shown.to_string();
     let home = world.home().canonicalize().unwrap();
-    for name in ["skill-creator", "summarize"] {
-        let path = format!("- {name} ({}/skills/{name}/SKILL.md)", home.display());
-        assert!(told.contains(&path), "no {path} in {told}");
+    for line in
+        [&*format!("In {}/skills/NAME/SKILL.md:", home.display()), "- skill-creator: ", "- summarize: "]
+    {
+        assert!(told.contains(line), "no {line} in {told}");
     }
     assert!(!told.contains("buffer-optimizer"), "{told}");
     let segments = shown["segments"].as_array().unwrap();
     let index = segments.iter().find(|segment| segment["kind"] == "skills_index").unwrap();
     let length = |text: &Value| text.as_str().unwrap().len();
-    let paths = 2 * text(&home).len();
+    let paths = text(&home).len();
     assert!(length(&index["text"]) - paths <= 512, "{index}");
     let sent: usize = segments.iter().map(|segment| length(&segment["text"])).sum();
     assert!(sent - length(&index["text"]) <= 12 << 10, "{sent} bytes: {shown}");
@@ -73,10 +74,19 @@ fn s25_a_built_in_skill_is_shadowed_by_a_text_that_its_owner_accepted_alone() {
     let shown = || world.json(&["skills", "show", "summarize"]).1["text"].as_str().unwrap().to_owned();
     assert_eq!(shown(), "First do summarize.\n");
     drop(world.ok(&["skills", "check", &text(&world.home().join("skills"))]));
-    // It is theirs from then on; without the folder the built-in text comes back.
+    // It is theirs from then on; without the folder the built-in text comes back, which is not removed.
     assert_eq!(world.json(&add).1["error"]["code"], "exists");
-    fs::remove_dir_all(world.home().join("skills/summarize")).unwrap();
-    assert!(shown().contains("Settle three things"), "{}", shown());
+    for removes in [false, true] {
+        if removes {
+            let (code, removed) = world.json(&["skills", "remove", "summarize", "--yes"]);
+            assert_eq!((code, &removed["name"]), (Some(0), &json!("summarize")), "{removed}");
+        } else {
+            fs::remove_dir_all(world.home().join("skills/summarize")).unwrap();
+        }
+        assert!(shown().contains("Settle three things"), "{}", shown());
+        assert_eq!(world.json(&["skills", "remove", "summarize", "--yes"]).0, Some(4));
+        assert_eq!(world.json(&add).0, Some(0));
+    }
 }
 
 /// What its owner changes while they are asked stays theirs.

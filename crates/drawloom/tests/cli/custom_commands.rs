@@ -89,11 +89,14 @@ fn files_that_cannot_be_commands_are_named_and_cost_the_others_nothing() {
     let lines = help["commands"].as_array().unwrap().iter();
     let lines: Vec<_> = lines.map(|line| [&line["name"], &line["arguments"], &line["help"]]).collect();
     assert_eq!(lines, [[&json!("fix"), &json!("NUMBER HOW"), &json!("Mends a bug")]], "{help}");
-    for name in ["status.md", "Two Words.md", "empty.md", "broken.md", "large.md", "host.md"] {
+    for name in ["status.md", "Two Words.md", "empty.md", "broken.md", "large.md", "host.md", "commands/deep"]
+    {
         let line = notices.lines().find(|line| line.contains(name));
         assert!(line.is_some_and(|line| line.contains("is left out: ")), "{name} in {notices}");
     }
-    assert!(!notices.contains("notes.txt") && !notices.contains("deep"), "{notices}");
+    assert!(!notices.contains("notes.txt"), "{notices}");
+    let error = refused(&world, "/deep");
+    assert!(error["message"].as_str().unwrap().contains("folders of commands/"), "{error}");
     let error = refused(&world, "/broken");
     assert!(error["message"].as_str().unwrap().contains("broken.md"), "{error}");
     let plain = world.ok(&["chat", "-m", "/help"]);

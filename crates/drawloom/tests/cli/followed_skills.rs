@@ -9,7 +9,7 @@ use crate::exec::exec;
 use crate::skills::skill;
 use crate::subagents::{chat, of, of_calls, say, spawn, world};
 use crate::terminal::Terminal;
-use crate::tools::calls;
+use crate::tools::{calls, nodes};
 use crate::world::{Run, World, text};
 
 const WRITE: &str = "note.md";
@@ -157,8 +157,37 @@ fn a_turn_that_is_asked_again_follows_what_it_followed() {
     say(&world, &write_alone);
     let told = denied(&world, "/retry");
     assert!(told.len() == 1 && told[0].contains("not known, as the skill is not there any more"), "{told:?}");
+    // Nor is it taken for gone where its owner switched it off.
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    world.ok(&["--workspace", &text(&world.path("project")), "skills", "disable", "paint"]);
+    say(&world, &write_alone);
+    let told = denied(&world, "/retry");
+    assert!(
+        told.len() == 1 && told[0].contains("not known, as the skill is switched off by now"),
+        "{told:?}"
+    );
     say(&world, &write_alone);
     assert_eq!(denied(&world, "Go on."), [""; 0]);
+}
+
+/// What was left out and is asked again is followed with it, before the first call.
+#[test]
+fn a_text_of_a_skill_that_is_taken_in_again_is_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    let write_alone = [calls(&json!([write()])), done()];
+    say(&world, &write_alone);
+    assert_eq!(denied(&world, "Paint by $paint.").len(), 1);
+    let nodes = nodes(&world);
+    let text = nodes.iter().find(|node| node["author"] == "skill/paint").unwrap();
+    let trees = world.json(&["tree", "list"]).1;
+    let tree = trees["trees"][0]["short_id"].as_str().unwrap();
+    world.ok(&["tree", "exclude", tree, text["id"].as_str().unwrap()]);
+    fs::remove_dir_all(world.path("project/skills/paint")).unwrap();
+    for _ in 0..2 {
+        say(&world, &write_alone);
+        assert_eq!(denied(&world, "/retry").len(), 1);
+    }
 }
 
 /// What policy denies stays denied, whatever a skill allows.

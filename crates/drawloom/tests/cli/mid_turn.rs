@@ -18,14 +18,14 @@ fn turn(world: &World) -> Child {
 }
 
 /// Drawloom in the project, in a process of its own.
-fn says(world: &World, arguments: &[&str]) -> Child {
+pub(crate) fn says(world: &World, arguments: &[&str]) -> Child {
     let project = text(&world.path("project"));
     let mut command = world.command(&[&["--workspace", &project], arguments].concat());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The first command of a turn, which waits until it is told that it is over.
-const WAITS: &str = "touch begun; until test -e over; do sleep 0.01; done";
+pub(crate) const WAITS: &str = "touch begun; until test -e over; do sleep 0.01; done";
 
 /// A conversation at a terminal, whose turn runs that command, and then writes a file.
 fn conversing_over_a_command() -> (World, Terminal) {
@@ -184,7 +184,7 @@ fn what_names_a_skill_waits_for_a_turn_of_its_own() {
 }
 
 /// Reads events of a process until one has this text, which it returns with those before it.
-fn events_until(events: &mut impl BufRead, text: &str) -> String {
+pub(crate) fn events_until(events: &mut impl BufRead, text: &str) -> String {
     let mut read = String::new();
     while !read.contains(text) {
         assert!(events.read_line(&mut read).unwrap() > 0, "{read}");

@@ -197,6 +197,39 @@ fn doctor_says_which_skills_are_left_out_and_whether_descriptions_are_shortened(
     assert!(why.contains(&said), "{why}");
 }
 
+/// Where not even the names fit, whoever looks hears what a conversation does.
+#[test]
+fn skills_too_many_for_their_names_are_said_to_be_left_out() {
+    let world = world();
+    let write = |number: usize| {
+        let (name, description) = (format!("{number:0>64}"), "long ".repeat(10));
+        let folder = world.home().join("skills").join(&name);
+        fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\nname: {name}\ndescription: {description}\n---\nDo.\n");
+        fs::write(folder.join("SKILL.md"), text).unwrap();
+    };
+    let told = "there is no room even for the names";
+    for (numbers, is_left_out) in [(0..250, false), (250..300, true)] {
+        numbers.for_each(&write);
+        let project = project(&world);
+        let found = listed(&world, &[]);
+        assert_eq!((&found["left_out"], &found["shortened_to"]), (&json!(is_left_out), &json!(0)), "{found}");
+        let shown = world.run(&["--workspace", &project, "skills", "list"]);
+        let doctor = world.run(&["--workspace", &project, "doctor", "--quick"]);
+        for run in [shown, doctor] {
+            let said = format!("{}{}", run.out, run.err).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(said.contains(told), is_left_out, "{said}");
+            assert!(!is_left_out || said.contains("skills disable NAME"), "{said}");
+        }
+        let run = world.run(&["--workspace", &project, "chat", "--new", "-m", "Hello."]);
+        assert_eq!(
+            run.err.contains("the list of skills is left out: there is no room"),
+            is_left_out,
+            "{run:?}"
+        );
+    }
+}
+
 #[test]
 fn a_message_that_names_a_skill_takes_its_text_along() {
     let world = world();

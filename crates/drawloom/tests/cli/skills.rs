@@ -268,7 +268,8 @@ fn a_model_is_told_of_skills_and_reads_them() {
     let home = canonical(&world, "home/skills");
     for told in [
         "- paint (skills/paint/SKILL.md): When paint is to be done".to_owned(),
-        format!("- weave ({home}/weave/SKILL.md): When weave is to be done"),
+        format!("In {home}/NAME/SKILL.md:"),
+        "- weave: When weave is to be done".to_owned(),
     ] {
         assert!(system.contains(&told), "no {told} in {system}");
     }
@@ -294,10 +295,10 @@ fn a_model_is_told_of_skills_and_reads_them() {
     skill(&world, "home/skills/new", "");
     world.ok(&["--workspace", &project, "chat", "-m", "Again."]);
     let body = near.bodies().pop().unwrap();
-    assert!(!body["messages"].to_string().contains("skills/new"), "{body}");
+    assert!(!body["messages"].to_string().contains("- new: "), "{body}");
     world.ok(&["--workspace", &project, "chat", "--new", "-m", "Anew."]);
     let body = near.bodies().pop().unwrap();
-    assert!(body["messages"].to_string().contains("skills/new/SKILL.md"), "{body}");
+    assert!(body["messages"].to_string().contains("- new: When new is to be done"), "{body}");
     // A model without tools could read none.
     world.ok(&["--workspace", &project, "--model", "box/mute", "chat", "--session", "mute", "-m", "Hi"]);
     let body = near.bodies().pop().unwrap();
@@ -449,7 +450,7 @@ fn a_skill_that_changes_in_a_conversation_is_told_of_once_as_not_accepted() {
     skill(&world, "here/skills/paint", "license: other\n");
     let (second, notices) = told(&[]);
     let said = "Do not use these files of the list of skills: skills/paint/SKILL.md (read ";
-    assert!(second.contains("- paint (skills/paint/SKILL.md)"), "{second}");
+    assert!(second.contains("- paint: When paint is to be done"), "{second}");
     assert_eq!(second.matches(said).count(), 1, "{second}");
     let stays = "skills/paint/SKILL.md stays in the list of this conversation: the model is told to read /";
     assert!(notices.contains("since you trusted") && notices.contains(stays), "{notices}");

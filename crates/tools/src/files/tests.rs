@@ -244,14 +244,14 @@ fn v4_v7_what_does_not_fit_is_told_whole_and_near_names_are_named() {
     }
     assert!(refused(folder.path(), "Read", &json!({})).contains("did you mean read?"));
     assert!(refused(folder.path(), "weave", &json!({})).contains(
-        "the tools are copy, delete, edit, exec, glob, grep, list, mkdir, move, patch, plan, process, read, \
+        "the tools are copy, delete, edit, exec, glob, grep, list, list_skills, mkdir, move, patch, plan, process, read, \
          spawn, subagent_status, subagent_stop, write"
     ));
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, Vec::new(), &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
     assert!(call.run(&Cancel::never(), &NoChanges, &place()).text.contains("no workspace"));
-    assert_eq!(ToolRegistry::names().len(), 17);
+    assert_eq!(ToolRegistry::names().len(), 18);
 }
 
 #[test]

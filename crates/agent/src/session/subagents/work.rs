@@ -8,6 +8,7 @@ use loom::{Author, AuthorKind, Block, NodeId, Role, TreeId, TreeReader, Trust, V
 use model::Cancel;
 use store::Principal;
 use tokio::sync::Semaphore;
+use tools::TurnSkills;
 
 use super::desk::said_last;
 use super::{EndedSubagent, Parent, SubagentEnd, SubagentResult, SubagentState};
@@ -108,6 +109,7 @@ impl SubagentWork {
             trust: self.trust,
             answer_within: self.answer_within,
             hands_back: true,
+            skills: TurnSkills::default(),
         };
         handle.send(SessionOperation::Say(Box::new(say))).await.ok()?;
         let (mut ended, mut is_stopped) = (None, false);

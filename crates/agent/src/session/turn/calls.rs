@@ -186,7 +186,14 @@ impl Turn<'_> {
         let Some(AnswerCalls { answer, trust, outside, part_of, skills, calls }) = read else {
             return Ok(Called::Nothing);
         };
-        skills.iter().for_each(|skill| registry.follow(skill));
+        if !skills.is_empty() {
+            let registry = Arc::clone(registry);
+            // It may look at the disk.
+            let followed = tokio::task::spawn_blocking(move || registry.follow_named(&skills)).await;
+            followed.map_err(|failed| {
+                AgentError::Refused(format!("which skills are followed is not known: {failed}"))
+            })?;
+        }
         let place = Some((site.view, answer.as_position()));
         let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
         let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };

@@ -2,7 +2,6 @@
 //! whichever process, may write over it as one that was read (spec: agent §3 *Edits*).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use loom::{Block, NodeId, RowError, TreeId, TreeReader};
 use store::{CallId, Cursor, FileChange, FileChangeId, FileState, LIST_PAGE, Principal, all_pages};
@@ -10,28 +9,19 @@ use tools::{ToolRegistry, WrittenFile};
 
 use super::Turn;
 use crate::error::AgentError;
-use crate::session::TurnInput;
-use crate::session::inbox::Pending;
 
 /// Tools whose changes their model wrote itself: those of commands it did not see.
 const WRITING: [&str; 3] = ["edit", "patch", "write"];
 
 impl Turn<'_> {
-    /// Begins a turn of tools with the skills that its first input goes on with, and tells them what was written in a tree
-    /// since they were told last. What cannot be found out is as if nobody had.
-    pub(super) async fn begin_turn_of(&self, registry: &Arc<ToolRegistry>, tree: TreeId, first: &Pending) {
-        registry.begin_turn(&first.skills);
-        if let TurnInput::Again { of } = first.input
-            && let Err(error) = self.follow_again(registry, tree, of).await
-        {
-            tracing::error!(%error, "which skills were followed before is not known");
-        }
-        if let Err(error) = self.tell_written(registry, tree).await {
+    /// Tells tools what was written in a tree since they were told last. What cannot be found out is as if nobody had.
+    pub(super) async fn tell_written(&self, registry: &ToolRegistry, tree: TreeId) {
+        if let Err(error) = self.tell_written_since(registry, tree).await {
             tracing::warn!(%error, "which files earlier turns wrote is not known");
         }
     }
 
-    async fn tell_written(&self, registry: &ToolRegistry, tree: TreeId) -> Result<(), AgentError> {
+    async fn tell_written_since(&self, registry: &ToolRegistry, tree: TreeId) -> Result<(), AgentError> {
         let (store, who) = (&self.runtime.store, &Principal::Owner);
         let before = registry.newest_before(store.cursor().await?.0);
         // What cannot be found out is as if something was.

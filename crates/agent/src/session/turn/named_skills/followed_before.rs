@@ -12,11 +12,12 @@ use tools::{SUBAGENT_TOOLS, ToolRegistry};
 
 use super::named_at;
 use crate::error::AgentError;
-use crate::session::turn::Turn;
 use crate::session::turn::calls::AskedCall;
+use crate::session::turn::{Turn, TurnConfig};
+use crate::session::unanswered::original;
 
-/// Answers to one text that are looked at.
-const ANSWERS: usize = 1_000;
+/// Positions that are read at once.
+const READ_AT_ONCE: usize = 1_000;
 
 /// What turns read and named, of those of which some answer a text.
 #[derive(Default)]
@@ -38,8 +39,12 @@ impl FollowedBefore {
         let mut found = Self::default();
         let mut below = vec![text];
         while let Some(position) = below.pop() {
-            for child in rows.children(position, None, ANSWERS)? {
-                if child.role != Some(Role::User) {
+            let mut before = None;
+            loop {
+                let page = rows.children(position, before, READ_AT_ONCE)?;
+                let Some(last) = page.last() else { break };
+                before = Some(original(rows, last.id)?).map(|row| (row.seq, row.place));
+                for child in page.iter().filter(|child| child.role != Some(Role::User)) {
                     found.add(rows, child.id)?;
                     below.push(child.id);
                 }
@@ -103,23 +108,32 @@ impl FollowedBefore {
         let Self { reads, succeeded, named, .. } = self;
         let reads = reads.into_iter().filter(|(id, _)| succeeded.contains(id));
         reads.for_each(|(_, arguments)| registry.follow_read(&arguments));
-        named.iter().for_each(|skill| registry.follow_again(skill));
+        registry.follow_named(&named);
     }
 }
 
 /// The operation that began the turn of a node.
 fn begun_by(rows: &dyn TreeReader, position: PositionId) -> Result<Seq, RowError> {
-    let original = position.original();
-    let row = rows.node(original)?.ok_or_else(|| RowError::missing("node", original))?;
+    let row = original(rows, position)?;
     Ok(rows.operation(row.seq)?.map_or(row.seq, |record| record.turn()))
 }
 
 impl Turn<'_> {
-    /// Follows what was followed where a text was answered before.
-    ///
-    /// # Errors
-    /// As the store says.
+    /// Follows what was followed where a text was answered before which is asked again; where that is not known, reading alone
+    /// is left.
     pub(in crate::session::turn) async fn follow_again(
+        &self,
+        config: &TurnConfig,
+        (tree, text): (TreeId, Option<PositionId>),
+    ) {
+        let (Some(registry), Some(text)) = (&config.tools, text) else { return };
+        if let Err(error) = self.follow_as_before(registry, tree, text).await {
+            tracing::error!(%error, "which skills were followed before is not known");
+            registry.follow_unknown();
+        }
+    }
+
+    async fn follow_as_before(
         &self,
         registry: &Arc<ToolRegistry>,
         tree: TreeId,
