@@ -156,7 +156,7 @@ impl Turn<'_> {
                 && holder != runtime.instance
                 && let (TreeChoice::Current, TurnInput::New { texts, media, waiting }) =
                     (&first.tree, &first.input)
-                && let Some(tree) = runtime.newest_tree(who, self.session).await?
+                && let Some(tree) = runtime.current_tree(who, self.session).await?
             {
                 if !std::mem::replace(&mut is_stored, true) {
                     // A message names them; whoever takes it in looks whether they are still there.
@@ -258,7 +258,7 @@ impl Turn<'_> {
         let title = match &first.tree {
             TreeChoice::Named(tree) => return Ok(*tree),
             TreeChoice::New { title } => title.clone(),
-            TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
+            TreeChoice::Current => match runtime.current_tree(who, self.session).await? {
                 Some(tree) => return Ok(tree),
                 None => text::title::title(&first.input.said()),
             },
