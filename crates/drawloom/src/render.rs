@@ -18,6 +18,7 @@ mod handoff;
 mod maintenance;
 mod mcp;
 mod model;
+mod outcomes;
 mod policy;
 mod siblings;
 mod skills;
@@ -216,6 +217,10 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::SkillRemoved(removed) => RenderedOutcome::new(skills::removed(removed, to)),
         CommandOutcome::SkillsChecked(found) => RenderedOutcome::new(skills::checked(found, to)),
         CommandOutcome::HandoffChecked(found) => RenderedOutcome::new(handoff::checked(found, to)),
+        CommandOutcome::OutcomeNoted(told) => done(&told.result.id.to_string(), &told.sentence, to),
+        CommandOutcome::Outcomes(found) => {
+            RenderedOutcome::new(outcomes::list(found, to)).or_saying(to, "nothing is noted in this session")
+        }
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),
         CommandOutcome::Zone(found) => RenderedOutcome::new(slash::zone(found, to)),

@@ -64,7 +64,7 @@ impl Turn<'_> {
         let id = last.map_or(CallId { answer, number: 0 }, |last| last.id);
         let trust = last.map_or(trust, |last| last.trust.min(trust));
         let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
-        let place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
+        let place = site.call_place(self.runtime, (answer, trust, part_of), limits.waited.clone());
         let goes_on = self.run_hooks(registry, (event, told, only_looks), (changes, place)).await;
         let Some((name, text, believed)) = goes_on else { return Ok(None) };
         if site.held.cancel().is_cancelled() {
@@ -122,6 +122,8 @@ impl Turn<'_> {
             view: view.clone(),
             trust,
             masker: Arc::clone(&self.runtime.masker),
+            answer: None,
+            fence: None,
             turn: None,
             next: NextPlace::default(),
             model: None,
