@@ -42,7 +42,7 @@ const LAUNDERING: [(&str, &str, Option<&str>); 15] = [
     ("instructions of a folder below", "L14", None),
     ("a fact", "L15", Some("memory")),
     ("an observation", "L16", Some("memory")),
-    ("an outcome", "L17", Some("cards")),
+    ("an outcome", "L17", Some("handoff")),
     ("a card", "L18", Some("cards")),
     ("a wrap, and a new session", "L19", Some("handoff")),
     ("a reminder", "L20", Some("scheduler")),

@@ -8,7 +8,7 @@ use context::ContextError;
 use loom::{OpTarget, Refusal, RowError};
 use model::{EncodeError, ModelError};
 use serde::{Deserialize, Serialize};
-use store::StoreError;
+use store::{OutcomeError, StoreError};
 
 /// An error as a person or a program is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,10 @@ impl From<&StoreError> for Failure {
             StoreError::Denied(_) => ("denied", 4),
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
-            StoreError::NotAnAnswer { .. } => ("usage", 2),
+            StoreError::Outcome(OutcomeError::Unknown(_)) => ("not_found", 3),
+            StoreError::Outcome(OutcomeError::Outranked(_)) => ("outranked", 4),
+            StoreError::NotAnAnswer { .. }
+            | StoreError::Outcome(OutcomeError::Empty | OutcomeError::TooLong { .. }) => ("usage", 2),
             StoreError::TooManyQuestions { .. } => ("too_many_questions", 4),
             StoreError::OverBudget => ("budget_spent", 4),
             StoreError::Malformed(_) | StoreError::Splice(_) => ("malformed", 2),

@@ -30,6 +30,7 @@ pub mod maintenance;
 mod mcp_servers;
 mod model_selection;
 mod models;
+mod outcomes;
 pub mod package_caches;
 mod policies;
 mod profile;

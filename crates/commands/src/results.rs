@@ -10,6 +10,7 @@ pub mod handoff;
 pub mod maintenance;
 pub mod mcp;
 pub mod model;
+pub mod outcomes;
 pub mod policy;
 pub mod skills;
 pub mod slash;
@@ -135,6 +136,10 @@ pub enum CommandOutcome {
     SkillsChecked(skills::SkillsChecked),
     /// `handoff check`.
     HandoffChecked(handoff::HandoffChecked),
+    /// `/note TEXT`.
+    OutcomeNoted(Told<outcomes::OutcomeNoted>),
+    /// `/note`.
+    Outcomes(outcomes::OutcomesShown),
     System(slash::SystemShown),
     Sampling(slash::SamplingShown),
     /// `/zone`.

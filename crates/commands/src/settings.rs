@@ -118,10 +118,10 @@ pub struct Agent {
     /// `copy`, `delete`, `edit`, `mkdir`, `move`, `patch` and `write`, which change them, `exec` and
     /// `process`, which run commands in a sandbox, `web_fetch` and, where a search engine is configured, `web_search`,
     /// which reach the web, `recall` and `context_status`, which read the conversation itself, `list_skills`, which lists
-    /// skills, `plan`, which keeps a plan of the work, those of `[tools.NAME]`, and those of servers by both names, as `notes:search`. Without it: all of
-    /// these, wherever a conversation has a workspace; none for `ask`, for a model that takes none, and for one whose
-    /// window has fewer than 16,000 tokens. `[]` is none. Those of the loom come with the permissions below and are not
-    /// named here.
+    /// skills, `note_outcome`, which notes something for the next one, `plan`, which keeps a plan of the work, those of
+    /// `[tools.NAME]`, and those of servers by both names, as `notes:search`. Without it: all of these, wherever a
+    /// conversation has a workspace; none for `ask`, for a model that takes none, and for one whose window has fewer than
+    /// 16,000 tokens. `[]` is none. Those of the loom come with the permissions below and are not named here.
     pub tools: Option<Vec<String>>,
     /// Rules on its calls of tools beside those of `[policy]`, in `[[agents.NAME.policy]]`: a decision (allow, ask or
     /// deny) and the patterns it is about. They allow nothing that a rule of `[policy]` asks about or denies.

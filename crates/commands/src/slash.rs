@@ -8,6 +8,7 @@
 mod complete;
 mod export;
 mod input;
+mod note;
 mod run;
 mod status;
 mod table;
@@ -21,6 +22,7 @@ pub use table::TABLE;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use store::{OutcomeId, OutcomeKind};
 
 use crate::args::approvals::Holds;
 use crate::args::chat::Setting;
@@ -92,6 +94,10 @@ pub enum SlashCommand {
     Copy {
         /// Only its first code block.
         code: bool,
+    },
+    /// Notes something in the session's ledger; shows it, if there is nothing to note.
+    Note {
+        note: Option<NoteArgument>,
     },
     /// What tools changed in files.
     Diff {
@@ -200,7 +206,8 @@ impl SlashCommand {
             | Self::Think { think: None }
             | Self::Plan { plan: None }
             | Self::System { text: None }
-            | Self::Policy { reset: false } => true,
+            | Self::Policy { reset: false }
+            | Self::Note { note: None } => true,
             Self::Set { settings } => settings.is_empty(),
             Self::Trust { nodes, .. } => nodes.is_empty(),
             Self::Switch { .. } | Self::RunSkill { .. } | Self::Quit => false,
@@ -216,6 +223,16 @@ impl SlashCommand {
         );
         steers || self.only_shows()
     }
+}
+
+/// What `/note` appends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoteArgument {
+    /// None where it is not said.
+    pub kind: Option<OutcomeKind>,
+    /// Entry that it corrects.
+    pub corrects: Option<OutcomeId>,
+    pub text: String,
 }
 
 /// Which changes `/diff` shows.

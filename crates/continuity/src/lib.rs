@@ -3,4 +3,5 @@
 pub mod deterministic;
 pub mod draft;
 pub mod handoff;
+pub mod ledger;
 pub mod overflow;

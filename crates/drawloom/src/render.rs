@@ -18,6 +18,7 @@ mod findings;
 mod maintenance;
 mod mcp;
 mod model;
+mod outcomes;
 mod policy;
 mod siblings;
 mod skills;
@@ -221,6 +222,10 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
         CommandOutcome::HandoffChecked(found) => {
             let amount = columns::count(found.bytes as u64, "byte", "bytes");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
+        }
+        CommandOutcome::OutcomeNoted(told) => done(&told.result.id.to_string(), &told.sentence, to),
+        CommandOutcome::Outcomes(found) => {
+            RenderedOutcome::new(outcomes::list(found, to)).or_saying(to, "nothing is noted in this session")
         }
         CommandOutcome::System(found) => RenderedOutcome::new(slash::system(found, to)),
         CommandOutcome::Sampling(found) => RenderedOutcome::new(slash::sampling(found, to)),

@@ -191,6 +191,8 @@ mod narrow;
 mod no_restrict;
 #[path = "cli/not_run.rs"]
 mod not_run;
+#[path = "cli/outcomes.rs"]
+mod outcomes;
 #[path = "cli/own_skills.rs"]
 mod own_skills;
 #[path = "cli/package_caches.rs"]

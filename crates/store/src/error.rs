@@ -7,6 +7,7 @@ use loom::{CellKey, Refusal, RowError, Slot, ViewName};
 
 use crate::fence::LeaseOwner;
 use crate::home::NoRoom;
+use crate::outcome::OutcomeError;
 
 /// A failure of a store. Nothing of a failed write is kept.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,9 @@ pub enum StoreError {
     /// As many questions of a session stand as may (spec: security §14). This one was not asked.
     #[error("{limit} questions of this session wait for an answer already")]
     TooManyQuestions { limit: u64 },
+    /// An entry of a session's ledger is refused.
+    #[error(transparent)]
+    Outcome(#[from] OutcomeError),
     /// A request does not fit in what may be spent. It was not begun.
     #[error("a request does not fit in what may be spent")]
     OverBudget,
@@ -205,6 +209,7 @@ impl StoreError {
             Self::Fenced { .. } => "this result is refused",
             Self::Held { .. } => "wait, or ask it to let go",
             Self::TooManyQuestions { .. } => "answer them: `drawloom approvals list` lists them",
+            Self::Outcome(refused) => refused.hint(),
             Self::OverBudget => "raise the budget in config.toml, or ask a local model",
             Self::Malformed(_) => "this is a defect, please report it",
             Self::Rows(_) => "run `drawloom store check`",

@@ -16,6 +16,7 @@ use text::terminal::one_line;
 
 use crate::error::StoreError;
 use crate::job::JobId;
+use crate::outcome::OutcomeId;
 use crate::session::SessionId;
 
 pub(crate) use words::{Removed, Words};
@@ -58,6 +59,8 @@ pub enum ForgottenPlace {
     Question { question: [u8; 16] },
     /// The name or the settings of a session.
     Session { session: SessionId },
+    /// What a session noted.
+    Outcome { session: SessionId, outcome: OutcomeId },
     /// A name that stays: of a view, author or model, which hashes are of; of a model that a session is set to; of a
     /// workspace, which is a folder.
     Name { name: String },
@@ -94,6 +97,7 @@ impl ForgottenPlace {
             | Self::Job { .. }
             | Self::Question { .. }
             | Self::Session { .. }
+            | Self::Outcome { .. }
             | Self::Name { .. } => None,
         }
     }

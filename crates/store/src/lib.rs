@@ -29,6 +29,7 @@ pub mod instance;
 mod job;
 mod limits;
 mod listing;
+mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod preconditions;
@@ -70,6 +71,7 @@ pub use import_tree::{Import, ImportedGeneration, ImportedManifest, ImportedTree
 pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
 pub use listing::{LIST_PAGE, NodeName, TreeEntry, TreeFilter, all_pages, split_name};
+pub use outcome::{NewOutcome, OUTCOME_CHARS, Outcome, OutcomeError, OutcomeId, OutcomeKind};
 pub use preconditions::Preconditions;
 pub use principal::{Principal, Scope};
 pub use question::{

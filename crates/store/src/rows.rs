@@ -21,6 +21,7 @@ pub(crate) mod leases;
 pub(crate) mod maintenance;
 pub(crate) mod node;
 mod operation;
+pub(crate) mod outcomes;
 pub(crate) mod outside_files;
 mod position;
 mod prefetch;

@@ -8,7 +8,7 @@
 //! before). What was sent is named by its digest, generations by their id.
 
 /// The version of the tables this program writes.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 
 /// Tables and indexes. `BLOB`, `INTEGER`, `WITHOUT ROWID` and `INTEGER PRIMARY KEY` (a number that the engine gives
 /// where none is said) are SQLite's words.
@@ -178,9 +178,22 @@ CREATE TABLE events (pk INTEGER PRIMARY KEY, tree INTEGER NOT NULL, what BLOB NO
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, workspace TEXT NOT NULL, name TEXT NOT NULL, kind INTEGER NOT NULL,
     archived INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
-    settings TEXT NOT NULL DEFAULT ''       -- model, thinking and waiting files, as JSON
+    settings TEXT NOT NULL DEFAULT '',      -- model, thinking and waiting files, as JSON
+    tree INTEGER                            -- the number of the tree it goes on in; NULL: its newest
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX sessions_name ON sessions (workspace, name) WHERE archived = 0;
+
+-- What a session notes for the one after it: appended alone, numbered in the order of commits.
+CREATE TABLE outcomes (
+    pk INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, tree INTEGER NOT NULL,
+    node INTEGER,                           -- the number of the node it was said in
+    kind INTEGER NOT NULL, trust INTEGER NOT NULL,
+    text TEXT NOT NULL,                     -- '': forgotten
+    corrects INTEGER,                       -- another one of its session, which it strikes
+    at INTEGER NOT NULL
+);
+CREATE INDEX outcomes_session ON outcomes (session, pk);
+CREATE INDEX outcomes_corrects ON outcomes (corrects) WHERE corrects IS NOT NULL;
 
 -- What the owner said about folders.
 CREATE TABLE workspaces (

@@ -66,14 +66,22 @@ pub struct Session {
     pub created_at: Millis,
     /// How it is gone on with, as its conversations write it; empty where nothing was set.
     pub settings: String,
-    /// Trees that were not purged, the oldest first: the session goes on in the last one.
+    /// Trees that were not purged, the oldest first.
     pub trees: Vec<TreeEntry>,
+    /// Tree that it was moved to; none of a session that goes on in its newest.
+    pub moved_to: Option<TreeId>,
 }
 
 impl Session {
     /// The tree it goes on in; none once everything of it is purged.
     pub fn tree(&self) -> Option<TreeId> {
-        self.trees.last().map(|tree| tree.id)
+        self.entry().map(|tree| tree.id)
+    }
+
+    /// As [`Self::tree`]. One that it was moved to and that was purged or archived since counts as none.
+    pub fn entry(&self) -> Option<&TreeEntry> {
+        let moved_to = self.trees.iter().find(|tree| self.moved_to == Some(tree.id) && !tree.archived);
+        moved_to.or(self.trees.last())
     }
 
     /// Place in a list of sessions: when the session was last changed, then its id.

@@ -28,6 +28,8 @@ mod large;
 mod limits;
 #[path = "sqlite/merging.rs"]
 mod merging;
+#[path = "sqlite/moved.rs"]
+mod moved;
 #[path = "sqlite/processes.rs"]
 mod processes;
 #[path = "sqlite/removal.rs"]

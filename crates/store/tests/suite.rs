@@ -17,6 +17,7 @@ mod suite {
     mod importing;
     mod listing;
     mod names;
+    mod outcomes;
     mod principals;
     mod questions;
     #[cfg(feature = "postgres")]

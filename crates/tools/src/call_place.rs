@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context::elicitation::Elicit;
-use loom::{PositionId, Seq, TreeId, Trust, ViewName};
+use loom::{NodeId, PositionId, Seq, TreeId, Trust, ViewName};
 use model::{Cancel, Model};
 use text::mask::Masker;
 
@@ -20,6 +20,10 @@ pub struct CallPlace {
     pub trust: Trust,
     /// Known secrets, which are masked in what is read of trees.
     pub masker: Arc<Masker>,
+    /// Answer that makes the call; none where no model made it.
+    pub answer: Option<NodeId>,
+    /// Number of the session's lease that its turn holds; none where no turn does.
+    pub fence: Option<u64>,
     /// The operation that began its turn, which what it changes is undone together with.
     pub turn: Option<Seq>,
     pub next: NextPlace,

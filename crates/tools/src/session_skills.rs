@@ -120,8 +120,7 @@ impl FollowedSkills {
 
     /// The refusal of a call that one of them does not allow. It blocks.
     pub(crate) fn refusal(&self, scope: &ToolScope, call: &CallFacts) -> Option<Verdict> {
-        let narrowing =
-            || self.0.iter().filter_map(|it| Some((&it.skill.name, it.skill.allowed.as_ref()?)));
+        let narrowing = || self.0.iter().filter_map(|it| Some((&it.skill.name, it.skill.allowed.as_ref()?)));
         narrowing().next()?;
         let mut indirect = policy::redirected_files(call);
         indirect.retain(|path| !path_uses::is_direct(&scope.roots, path));

@@ -106,11 +106,11 @@ impl Runtime {
         Ok(self.store.sessions(who, filter, None, 1).await?.into_iter().next())
     }
 
-    /// The newest tree of a session; none before its first one.
+    /// The tree that a session goes on in; none before its first one.
     ///
     /// # Errors
     /// As the store says.
-    pub(crate) async fn newest_tree(
+    pub(crate) async fn current_tree(
         &self,
         who: &Principal,
         id: &SessionId,
@@ -118,7 +118,7 @@ impl Runtime {
         Ok(self.store.session(who, id).await?.and_then(|session| session.tree()))
     }
 
-    /// Where a session goes on: in its newest tree, or, if it has none, in a new one that is called after what is
+    /// Where a session goes on: in its tree, or, if it has none, in a new one that is called after what is
     /// said first.
     ///
     /// # Errors

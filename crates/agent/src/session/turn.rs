@@ -174,7 +174,7 @@ impl Turn<'_> {
         let title = match &first.tree {
             TreeChoice::Named(tree) => return Ok(*tree),
             TreeChoice::New { title } => title.clone(),
-            TreeChoice::Current => match runtime.newest_tree(who, self.session).await? {
+            TreeChoice::Current => match runtime.current_tree(who, self.session).await? {
                 Some(tree) => return Ok(tree),
                 None => text::title::title(&first.input.said()),
             },

@@ -1,37 +1,47 @@
-//! Tools that read what is kept of the conversation they are called in: a node that left the window, and how full the
-//! window is (spec: agent §3).
+//! Tools of the conversation they are called in: a node that left the window, how full the window is, and what is noted for
+//! the next session (spec: agent §3, continuity §3).
 
 use ::tools::{CallPlace, Tool};
 use agent::{AgentError, Runtime};
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{self, tip, window};
 use loom::{RowError, TreeReader, Trust};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use store::{NodeName, Principal, StoreError};
+use store::{NodeName, OutcomeId, OutcomeKind, Principal, StoreError};
 use tokio::runtime::Handle;
 
 use super::window_usage::WindowUsage;
 use crate::cost;
+use crate::error::CommandError;
+use crate::outcomes::{self, Note, NotePlace};
 
 const RECALL: &str = "recall";
 const CONTEXT_STATUS: &str = "context_status";
+pub(super) const NOTE_OUTCOME: &str = "note_outcome";
 
 /// Characters of a node that one call gives at most.
 pub(super) const PAGE: usize = 20_000;
 
 /// The names of them.
-pub(super) const NAMES: [&str; 2] = [CONTEXT_STATUS, RECALL];
+pub(super) const NAMES: [&str; 3] = [CONTEXT_STATUS, NOTE_OUTCOME, RECALL];
 
 /// All of them.
 pub(super) fn tools(runtime: &Runtime) -> Vec<Tool> {
-    let (of_status, of_recall) = (runtime.clone(), runtime.clone());
+    let (of_status, of_note, of_recall) = (runtime.clone(), runtime.clone(), runtime.clone());
     vec![
         Tool::of_conversation(
             CONTEXT_STATUS,
             "Say how full the context window was at the last request, what filled it, and what in it is from outside.",
             move |place, _: NoArguments| status(&of_status, place),
         )
+        .beside_the_core(),
+        Tool::of_conversation(
+            NOTE_OUTCOME,
+            "Note a conclusion, question or step for the next session.",
+            move |place, noted: NoteArguments| note(&of_note, place, &noted),
+        )
+        .in_order()
         .beside_the_core(),
         Tool::of_conversation(
             RECALL,
@@ -44,6 +54,26 @@ pub(super) fn tools(runtime: &Runtime) -> Vec<Tool> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NoArguments {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoteArguments {
+    #[schemars(schema_with = "kinds")]
+    kind: OutcomeKind,
+    text: String,
+    /// Number of a note.
+    #[schemars(schema_with = "integer")]
+    #[serde(default)]
+    corrects: Option<i64>,
+}
+
+fn kinds(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": OutcomeKind::ALL})
+}
+
+fn integer(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer"})
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +94,21 @@ fn read<T: Send + 'static>(
     Handle::current()
         .block_on(runtime.read(&Principal::Owner, place.tree, of))
         .map_err(|error: AgentError| format!("the conversation could not be read: {error}"))
+}
+
+fn note(runtime: &Runtime, place: &CallPlace, noted: &NoteArguments) -> Result<(String, Trust), String> {
+    let at = NotePlace { tree: place.tree, node: place.answer, fence: place.fence };
+    let note = Note {
+        kind: noted.kind,
+        trust: place.trust,
+        text: place.masked(&noted.text),
+        corrects: noted.corrects.map(OutcomeId),
+    };
+    let done = Handle::current().block_on(outcomes::append(runtime, &Principal::Owner, &at, note));
+    match done {
+        Ok(told) => Ok((told.sentence, Trust::Owner)),
+        Err(CommandError { message, hint, .. }) => Err(format!("{message}: {hint}")),
+    }
 }
 
 /// What was found where a node stands.

@@ -32,13 +32,12 @@ pub(crate) async fn log(app: &App, asker: &Asker, args: LogArgs) -> Result<Comma
             return Err(no_session(app, asker, chosen.name.as_str(), false).await?);
         };
         // A fork is one of the tree the session goes on in.
-        let trees = if view == ViewName::default() { 0 } else { session.trees.len() - 1 };
-        for entry in session.trees[trees..].iter().rev() {
+        let (is_fork, current) = (view != ViewName::default(), session.tree());
+        for entry in session.trees.iter().rev().filter(|entry| !is_fork || Some(entry.id) == current) {
             if is_older(entry, &exchanges, args.number) {
                 continue;
             }
             let line = (named.clone(), entry.id, view.clone());
-            // A session goes on in its newest tree.
             exchanges.splice(0..0, last_of(app, asker, (&session.id, line), args.number).await?);
         }
     } else {

@@ -121,6 +121,8 @@ impl ReadingTools {
             view: self.view.clone(),
             trust: Trust::Outside,
             masker: Arc::clone(masker),
+            answer: None,
+            fence: None,
             turn: None,
             next: NextPlace::default(),
             model: None,

@@ -328,7 +328,7 @@ pub(super) async fn shown(app: &App, asker: &Asker, session: Session) -> Result<
         let (position, found) = app.read(asker, tree, read).await?;
         (tip, zone, forks) = (Some(position.node), position.last.map(|last| last.zone()), found);
     }
-    let title = session.trees.last().map(|tree| tree.title.clone()).unwrap_or_default();
+    let title = session.entry().map(|tree| tree.title.clone()).unwrap_or_default();
     Ok(SessionShown {
         tree: session.tree(),
         title,

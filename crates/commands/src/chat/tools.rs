@@ -81,7 +81,7 @@ fn given(
         all.into_iter().filter(|name| loom_tools::permission(name).is_none()).collect()
     };
     let Some(configured) = app.settings.agents.get(agent) else {
-        return Ok(without_subagents(session, unnamed()));
+        return Ok(of_session(session, unnamed()));
     };
     let wrong = |why| CommandError::usage(why, "correct it in config.toml");
     configured.check().map_err(|why| wrong(format!("agents.{agent}.{why}")))?;
@@ -90,12 +90,14 @@ fn given(
         return Err(wrong(named_without_permission(agent, name, key)));
     }
     names.extend(loom_tools::names(configured).map(str::to_owned));
-    Ok(server_tools::without_missing(app, without_subagents(session, names)))
+    Ok(server_tools::without_missing(app, of_session(session, names)))
 }
 
-/// Names of tools, in a session that is forgotten with its end without those of subagents: what these say is kept.
-fn without_subagents(session: SessionType, mut names: Vec<String>) -> Vec<String> {
+/// Names of tools without those that a session has no use for: one that is forgotten with its end has no subagents, as
+/// what they say is kept, and only one that hands over notes anything.
+fn of_session(session: SessionType, mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| session != SessionType::Private || !SUBAGENT_TOOLS.contains(&name.as_str()));
+    names.retain(|name| session == SessionType::Main || name != conversation_tools::NOTE_OUTCOME);
     names
 }
 

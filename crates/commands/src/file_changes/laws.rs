@@ -216,6 +216,8 @@ impl Shared {
             view: ViewName::default(),
             trust: Trust::Agent,
             masker: Arc::new(Masker::new(&[]).unwrap()),
+            answer: None,
+            fence: None,
             turn: None,
             next: NextPlace::default(),
             model: None,

@@ -307,6 +307,7 @@ const fn name(place: &ForgottenPlace) -> &'static str {
         ForgottenPlace::Job { .. } => "jobs",
         ForgottenPlace::Question { .. } => "questions",
         ForgottenPlace::Session { .. } => "names and settings of sessions",
+        ForgottenPlace::Outcome { .. } => "notes of sessions",
         ForgottenPlace::Name { .. } => "names that stay",
         ForgottenPlace::Damaged { .. } => "damaged rows",
     }

@@ -6,7 +6,7 @@ use loom::{Op, TreeId, ViewName};
 use store::SessionId;
 
 use super::status::status;
-use super::{DiffArgument, Section, SlashCommand, SlashSpec, TABLE, export, input};
+use super::{DiffArgument, Section, SlashCommand, SlashSpec, TABLE, export, input, note};
 use crate::app::App;
 use crate::args::approvals::{Approve, Deny};
 use crate::args::think::Think;
@@ -169,6 +169,7 @@ impl App {
                     let choice = tree::TrustChoice { nodes, off, yes };
                     tree::trust_in(self, asker, (tree, &view), choice).await?
                 }
+                SlashCommand::Note { note } => note::note(self, asker, conversation, note).await?,
                 SlashCommand::Undo => {
                     let staying = files_staying(self, asker, conversation).await?;
                     let stepped = step(self, asker, conversation, Op::Undo).await?;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{Candidates, DiffArgument, Section, SlashCommand, SlashSpec, export};
+use store::{OutcomeId, OutcomeKind};
+
+use super::{Candidates, DiffArgument, NoteArgument, Section, SlashCommand, SlashSpec, export};
 use crate::args::approvals::Holds;
 use crate::args::chat::{SessionsCommand, Setting};
 use crate::args::cost::Cost;
@@ -16,11 +18,11 @@ use crate::rights::Right;
 use crate::table::Command;
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 46] = [
+pub const TABLE: [SlashSpec; 47] = [
     HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
     PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, MCP, POLICY, TRUST, APPROVE,
-    DENY, QUEUE, STOP, QUIT, EXIT,
+    SEARCH, VERIFY, DIFF, RESTORE, NOTE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, MCP, POLICY, TRUST,
+    APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
 const HELP: SlashSpec = SlashSpec {
@@ -254,6 +256,15 @@ const RESTORE: SlashSpec = SlashSpec {
         };
         Ok(SlashCommand::Restore { file: PathBuf::from(file), node, yes })
     },
+};
+const NOTE: SlashSpec = SlashSpec {
+    name: "note",
+    section: Section::Session,
+    arguments: "[KIND] [@ID] TEXT",
+    right: Right::Write,
+    help: "note a decision, outcome, correction, question or step for later; @ID corrects one; without a text, list them",
+    candidates: Candidates::Words(&["decision", "outcome", "correction", "question", "step"]),
+    read: |rest| Ok(SlashCommand::Note { note: note(rest)? }),
 };
 const REDO: SlashSpec = SlashSpec {
     name: "redo",
@@ -593,6 +604,7 @@ impl SlashCommand {
             Self::History { .. } => HISTORY,
             Self::Copy { .. } => COPY,
             Self::Undo | Self::UndoFiles => UNDO,
+            Self::Note { .. } => NOTE,
             Self::Diff { .. } => DIFF,
             Self::Trust { .. } => TRUST,
             Self::Restore { .. } => RESTORE,
@@ -644,6 +656,24 @@ fn approval(rest: &str) -> Result<SlashCommand, &'static str> {
         _ => return Err("it takes an id, and once, session or always"),
     };
     Ok(SlashCommand::Approve { id: id.map(str::to_owned), holds })
+}
+
+/// A note: its kind, if the first word is one, what it corrects, if `@` and a number follow, and its text.
+fn note(rest: &str) -> Result<Option<NoteArgument>, &'static str> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let split = |text: &str| {
+        let (first, after) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        (first.to_owned(), after.trim_start().to_owned())
+    };
+    let (first, after) = split(rest);
+    let kind = OutcomeKind::ALL.into_iter().find(|kind| kind.word() == first);
+    let said = if kind.is_some() { after } else { rest.to_owned() };
+    let (first, after) = split(&said);
+    let corrects = first.strip_prefix('@').and_then(|number| number.parse().ok()).map(OutcomeId);
+    let text = if corrects.is_some() { after } else { said };
+    Ok(Some(NoteArgument { kind, corrects, text: some(&text)? }))
 }
 
 fn some(rest: &str) -> Result<String, &'static str> {

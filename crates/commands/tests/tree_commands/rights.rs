@@ -169,6 +169,7 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/verify", Read),
         ("/diff", Read),
         ("/restore a.txt", Write),
+        ("/note x", Write),
         ("/export", Admin),
         ("/doctor", Read),
         ("/tools", Read),

@@ -1,6 +1,6 @@
 //! Stores of older versions: brought up to date once, whole, and kept as they were.
 //!
-//! The fixtures are stores of versions 2 to 6 with branches, versions, drafts, views, a seal, a conversation, a
+//! The fixtures are stores of versions 2 to 7 with branches, versions, drafts, views, a seal, a conversation, a
 //! forgotten text, a purged tree and, from 5 on, a call of a tool, from 6 on a file that a tool wrote, and the exports that the program of that version wrote of them.
 
 use std::fs;
@@ -12,9 +12,9 @@ use crate::kill::kills;
 use crate::support::{Home, Seeded, ended, resume, suspend, until};
 
 /// Versions with a fixture.
-pub(crate) const VERSIONS: [u32; 5] = [2, 3, 4, 5, 6];
+pub(crate) const VERSIONS: [u32; 6] = [2, 3, 4, 5, 6, 7];
 /// The version this program writes.
-pub(crate) const CURRENT: u32 = 7;
+pub(crate) const CURRENT: u32 = 8;
 
 fn fixture(of: u32, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/version_{of}")).join(name)

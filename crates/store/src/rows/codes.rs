@@ -3,6 +3,7 @@
 use loom::{KeepScope, Mode, OpKind, OriginRole, PositionKind, Role, SourceKind, Trust};
 
 use crate::error::StoreError;
+use crate::outcome::OutcomeKind;
 
 /// An enum written as a number.
 pub(crate) trait Code: Copy + Sized + 'static {
@@ -38,6 +39,7 @@ codes! {
     PositionKind { Path = 0, Head = 1, Note = 2, Annotation = 3 }
     SourceKind { Remote = 0, Local = 1, Script = 2, Replay = 3 }
     KeepScope { Here = 0, Below = 1 }
+    OutcomeKind { Decision = 0, Outcome = 1, Correction = 2, Question = 3, Step = 4 }
     OriginRole { Parent = 0, Context = 1, Instruction = 2, Annotation = 3, Head = 4, Note = 5 }
     OpKind {
         Create = 0, Commit = 1, Generate = 2, Answer = 3, Edit = 4, Branch = 5, Switch = 6, Select = 7, Move = 8,
@@ -69,5 +71,6 @@ mod tests {
         holds::<KeepScope>();
         holds::<OriginRole>();
         holds::<OpKind>();
+        holds::<OutcomeKind>();
     }
 }

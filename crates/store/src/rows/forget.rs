@@ -4,22 +4,24 @@
 
 mod find;
 mod left;
+mod removal;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, Slot, TreeId, ViewName};
+use loom::{CellKey, Digest, GenerationId, Millis, NodeId, Seq, TreeId};
 
 use super::generations::UNKNOWN_COST;
 use super::trees::{TreeRef, find as find_tree};
-use super::{attributions, calls, cell, commit, draft, events, file_changes, leases, node, operation};
+use super::{
+    attributions, calls, cell, commit, draft, events, file_changes, leases, node, operation, outcomes,
+};
 use crate::db::{Db, TreeKey, digest, get};
 use crate::engine::Lock;
 use crate::error::StoreError;
 use crate::event::{Cursor, EventKind};
-use crate::forget::{Forget, Forgotten, ForgottenPlace, QuotedAs, Target, operation as record_of};
+use crate::forget::{Forget, Forgotten, ForgottenPlace, Target, operation as record_of};
 use crate::generation::GenerationState;
-use crate::job::JobId;
 use crate::principal::{Principal, only_owner};
 use crate::question::QuestionId;
 use crate::session::SessionId;
@@ -27,6 +29,7 @@ use find::Found;
 use left::begin_scrub;
 pub(in crate::rows) use left::note_blob;
 pub(crate) use left::{NOTE, TAKE_BACK, blob_removed, end_scrub, unfinished};
+use removal::Removal;
 
 /// Rows that one transaction removes at most.
 pub(crate) const ROWS: usize = 32;
@@ -36,78 +39,6 @@ pub(crate) const TEXT: u64 = 32 * 1024;
 
 /// How often what was written meanwhile is looked for before it is done with everybody waiting.
 const ROUNDS: usize = 8;
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Removal {
-    /// Stopped before anything else goes, so that nothing new comes of it.
-    Running(GenerationId),
-    Node {
-        tree: TreeId,
-        node: NodeId,
-        key: i64,
-        bytes: u64,
-        quotes: Option<QuotedAs>,
-    },
-    Draft {
-        tree: TreeId,
-        view: ViewName,
-        slot: Slot,
-    },
-    Label {
-        tree: TreeId,
-        key: CellKey,
-    },
-    Operation {
-        tree: TreeId,
-        seq: Seq,
-    },
-    Injection {
-        tree: TreeId,
-        node: NodeId,
-        number: i64,
-        ordinal: i64,
-    },
-    Response(GenerationId),
-    Manifest(Digest),
-    Body(Digest),
-    /// In no place of what is searched for.
-    UncitedBody(Digest),
-    Job(JobId),
-    Question([u8; 16]),
-    Session(SessionId),
-}
-
-impl Removal {
-    fn place(&self) -> ForgottenPlace {
-        match self {
-            Self::Running(generation) => ForgottenPlace::Running { generation: *generation },
-            Self::Node { tree, node, quotes: None, .. } => ForgottenPlace::Node { tree: *tree, node: *node },
-            Self::Node { tree, node, quotes: Some(how), .. } => {
-                ForgottenPlace::Quote { tree: *tree, node: *node, how: *how }
-            }
-            Self::Draft { tree, view, slot } => {
-                ForgottenPlace::Draft { tree: *tree, view: view.clone(), slot: *slot }
-            }
-            Self::Label { tree, .. } => ForgottenPlace::Label { tree: *tree },
-            Self::Operation { tree, seq } => ForgottenPlace::Operation { tree: *tree, seq: *seq },
-            Self::Injection { tree, node, .. } => ForgottenPlace::Shown { tree: *tree, node: *node },
-            Self::Response(generation) => ForgottenPlace::Response { generation: *generation },
-            Self::Manifest(digest) => ForgottenPlace::Manifest { digest: *digest },
-            Self::Body(digest) | Self::UncitedBody(digest) => ForgottenPlace::Body { digest: *digest },
-            Self::Job(job) => ForgottenPlace::Job { job: *job },
-            Self::Question(question) => ForgottenPlace::Question { question: *question },
-            Self::Session(session) => ForgottenPlace::Session { session: session.clone() },
-        }
-    }
-
-    /// Bytes of text that are taken out of the search index.
-    const fn indexed(&self) -> u64 {
-        match self {
-            Self::Node { bytes, .. } => *bytes,
-            _ => 0,
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 struct Goal {
@@ -260,7 +191,7 @@ pub(crate) fn remove(db: &Db<'_>, portion: &Portion, now: Millis) -> Result<Done
 pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Result<Forgetting, StoreError> {
     db.engine().lock(Lock::Everything)?;
     let found = if events::last(db)? == forgetting.cursor {
-        let removals = find::outside_trees(db, &forgetting.goal.target)?;
+        let removals = find::outside_trees(db, &forgetting.goal.target, &forgetting.goal.nodes)?;
         Found { cursor: forgetting.cursor, removals, damaged: Vec::new() }
     } else {
         let goal = Arc::make_mut(&mut forgetting.goal);
@@ -285,11 +216,13 @@ pub(crate) fn end(db: &Db<'_>, mut forgetting: Forgetting, now: Millis) -> Resul
         cell::remove_texts(db, tree.key)?;
         calls::drop_all(db, tree.key)?;
         file_changes::drop_all(db, tree.key)?;
+        outcomes::forget_tree(db, tree.key)?;
         record(db, &mut done, tree, now)?;
         db.run("UPDATE trees SET purged = 1, title = '' WHERE pk = ?1", [tree.key.0])?;
-        // A turn that waits for its owner would write on. It is in the last tree of its session.
+        // A turn that waits for its owner would write on. It is in the tree that its session goes on in.
         let sql = "SELECT t.session FROM trees t WHERE t.pk = ?1
-             AND NOT EXISTS (SELECT 1 FROM trees u WHERE u.session = t.session AND u.pk > t.pk)";
+             AND (NOT EXISTS (SELECT 1 FROM trees u WHERE u.session = t.session AND u.pk > t.pk)
+                OR EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session AND s.tree = t.pk))";
         let session = db.one(sql, [tree.key.0], |row| get(row, 0))?;
         if let Some(session) = session.flatten() {
             leases::fence(db, &SessionId(session).lease())?;
@@ -487,6 +420,7 @@ fn apply(
             let id = QuestionId::from_bytes(*question);
             of.map_or(Ok(()), |tree| events::append(db, TreeKey(tree), &EventKind::Question { id }))
         }
+        Removal::Outcome(_, id) => outcomes::forget(db, *id),
         Removal::Session(session) => {
             super::sessions::forget(db, session, |text| goal.target.is_in_bytes(text.as_bytes()))
         }

@@ -33,6 +33,10 @@ pub(crate) fn check(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
         Ok(format!("an import is of no tree: number {}", get::<i64>(row, 0)?))
     });
     found(&mut problems, "imports", strays);
+    let strays = db.all(STRAY_OUTCOMES, NONE, |row| {
+        Ok(format!("what a session noted is of no tree: number {}", get::<i64>(row, 0)?))
+    });
+    found(&mut problems, "session ledgers", strays);
     found(&mut problems, "short ids", short_ids(db));
     found(&mut problems, "kept authors", kept_authors(db));
     found(&mut problems, "what was sent", check::sent(db));
@@ -156,7 +160,7 @@ fn kept_authors(db: &Db<'_>) -> Result<Vec<String>, StoreError> {
 }
 
 /// What is wrong, with a statement that finds the ids of trees and nodes of which it is.
-const QUESTIONS: [(&str, &str); 18] = [
+const QUESTIONS: [(&str, &str); 20] = [
     (
         "operations are missing in tree",
         "SELECT t.id FROM trees t WHERE t.seq <> (SELECT count(*) FROM operations o WHERE o.tree = t.pk)
@@ -242,6 +246,18 @@ const QUESTIONS: [(&str, &str); 18] = [
         "SELECT t.id FROM trees t JOIN sessions s ON s.id = t.session WHERE s.kind NOT IN (0, 1, 2)",
     ),
     (
+        "a session goes on in a tree of another one, which is",
+        "SELECT t.id FROM sessions s JOIN trees t ON t.pk = s.tree WHERE t.session IS DISTINCT FROM s.id",
+    ),
+    (
+        "what a session noted names another session, or what is not there, in tree",
+        "SELECT DISTINCT t.id FROM outcomes o JOIN trees t ON t.pk = o.tree
+            WHERE t.session IS DISTINCT FROM o.session OR o.kind NOT BETWEEN 0 AND 4 OR o.trust NOT BETWEEN 0 AND 3
+            OR o.node IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.pk = (o.tree << 32) + o.node)
+            OR o.corrects IS NOT NULL AND NOT EXISTS
+                (SELECT 1 FROM outcomes c WHERE c.pk = o.corrects AND c.pk < o.pk AND c.session = o.session)",
+    ),
+    (
         "what was shown goes with a node that is missing in tree",
         "SELECT t.id FROM injections i JOIN trees t ON t.pk = i.tree WHERE i.ordinal < 0
             OR NOT EXISTS (SELECT 1 FROM nodes n WHERE n.pk = (i.tree << 32) + i.node)",
@@ -262,6 +278,10 @@ const QUESTIONS: [(&str, &str); 18] = [
 /// Imports that name no tree.
 const STRAY_IMPORTS: &str =
     "SELECT i.tree FROM imports i WHERE NOT EXISTS (SELECT 1 FROM trees t WHERE t.pk = i.tree)";
+
+/// Entries of session ledgers that name no tree.
+const STRAY_OUTCOMES: &str =
+    "SELECT o.pk FROM outcomes o WHERE NOT EXISTS (SELECT 1 FROM trees t WHERE t.pk = o.tree)";
 
 /// As [`crate::Store::identity`].
 pub(crate) fn identity(db: &Db<'_>) -> Result<Identity, StoreError> {

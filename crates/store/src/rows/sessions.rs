@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::{Lock, Params, Row, params};
 
+use super::outcomes;
 use super::reader::limit_of;
 use super::trees::{ENTRY, read_entry, seen};
 use crate::db::{Db, get, optional_id16};
@@ -87,7 +88,8 @@ pub(crate) fn one(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<Option
 /// Selects the sessions of a page, each as often as it has trees that were not purged, or once; the oldest tree first.
 fn selected(page: &str, seen: &str) -> String {
     format!(
-        "SELECT {ENTRY}, p.id, p.workspace, p.name, p.kind, p.archived, p.created, p.settings FROM ({page}) p
+        "SELECT {ENTRY}, p.id, p.workspace, p.name, p.kind, p.archived, p.created, p.settings,
+            CASE WHEN p.tree = t.pk THEN 1 ELSE 0 END FROM ({page}) p
          LEFT JOIN trees t ON t.session = p.id AND t.purged = 0 AND ({seen})
          ORDER BY p.updated DESC, p.id DESC, t.id"
     )
@@ -107,7 +109,11 @@ fn with_trees(db: &Db<'_>, sql: &str, asked: impl Params) -> Result<Vec<Session>
         if let Some(session) = found.last_mut()
             && optional_id16(row, 0)?.is_some()
         {
-            session.trees.push(read_entry(row)?);
+            let entry = read_entry(row)?;
+            if get(row, SESSION + 7)? {
+                session.moved_to = Some(entry.id);
+            }
+            session.trees.push(entry);
         }
         Ok(true)
     })?;
@@ -125,6 +131,7 @@ fn read(row: &Row<'_>) -> Result<Session, StoreError> {
         created_at: Millis(get(row, SESSION + 5)?),
         settings: get(row, SESSION + 6)?,
         trees: Vec::new(),
+        moved_to: None,
     })
 }
 
@@ -190,6 +197,7 @@ pub(crate) fn remove(db: &Db<'_>, who: &Principal, id: &SessionId) -> Result<(),
     if db.one(left, [&id.0], |_| Ok(()))?.is_some() {
         return Err(StoreError::Exists("tree of the session"));
     }
+    outcomes::drop_all(db, id)?;
     db.run("DELETE FROM sessions WHERE id = ?1", [&id.0])?;
     Ok(())
 }

@@ -32,11 +32,12 @@ pub(super) type Run = fn(&Connection) -> Result<(), StoreError>;
 /// The steps. Where one leads is never changed once it was released; it may be replaced by one that leads further.
 pub(super) const STEPS: &[Step] = &[
     Step { from: 1, to: 2, min_reader: 1, min_writer: 2, run: |conn| batch(conn, INJECTIONS) },
-    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 7, run: from_2::migrate },
-    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 7, run: from_3::migrate },
+    Step { from: 2, to: VERSION, min_reader: 4, min_writer: 8, run: from_2::migrate },
+    Step { from: 3, to: VERSION, min_reader: 4, min_writer: 8, run: from_3::migrate },
     Step { from: 4, to: 5, min_reader: 4, min_writer: 5, run: |conn| batch(conn, CALLS) },
     Step { from: 5, to: 6, min_reader: 4, min_writer: 6, run: |conn| batch(conn, FILE_CHANGES) },
-    Step { from: 6, to: VERSION, min_reader: 4, min_writer: 7, run: |conn| batch(conn, OUTSIDE_FILES) },
+    Step { from: 6, to: 7, min_reader: 4, min_writer: 7, run: |conn| batch(conn, OUTSIDE_FILES) },
+    Step { from: 7, to: VERSION, min_reader: 4, min_writer: 8, run: |conn| batch(conn, OUTCOMES) },
 ];
 
 /// Makes the newest tables in an empty file.
@@ -84,6 +85,17 @@ CREATE TABLE file_changes (
 /// Of version 7. An older program would write files without saying where they come from.
 const OUTSIDE_FILES: &str =
     "CREATE TABLE outside_files (digest BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;";
+
+/// Of version 8. An older program would forget a text and leave it in what was noted.
+const OUTCOMES: &str = "
+ALTER TABLE sessions ADD COLUMN tree INTEGER;
+CREATE TABLE outcomes (
+    pk INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, tree INTEGER NOT NULL, node INTEGER,
+    kind INTEGER NOT NULL, trust INTEGER NOT NULL, text TEXT NOT NULL, corrects INTEGER, at INTEGER NOT NULL
+);
+CREATE INDEX outcomes_session ON outcomes (session, pk);
+CREATE INDEX outcomes_corrects ON outcomes (corrects) WHERE corrects IS NOT NULL;
+";
 
 /// The search index. The text of a node stands once, in its row: the index holds no copy and no places of words.
 pub(super) const SEARCH: &str = r#"

@@ -15,9 +15,10 @@ use crate::error::StoreError;
 use crate::event::{Cursor, Events};
 use crate::import_tree::{Import, ImportedTree};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
+use crate::outcome::{NewOutcome, Outcome, OutcomeId};
 use crate::principal::{Principal, only_owner};
 use crate::rows::{
-    attributions, commit, events, generations, import, queries, reader, sessions, trees, workspaces,
+    attributions, commit, events, generations, import, outcomes, queries, reader, sessions, trees, workspaces,
 };
 use crate::search::{Hits, SearchScope};
 use crate::session::{Session, SessionFilter, SessionId};
@@ -70,6 +71,17 @@ forward! {
     /// # Errors
     /// [`StoreError::Exists`] while one of its trees is there.
     write fn remove_session(id: &SessionId) -> () = sessions::remove(&id);
+
+    /// Appends an entry to the ledger of a session. It is durable, and struck what it corrects, when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Outcome`] says why it is refused; [`StoreError::NotFound`] when the tree is none of the session's;
+    /// [`StoreError::Fenced`] when a guard no longer holds.
+    write fn note_outcome(new: NewOutcome) -> OutcomeId = outcomes::append(&new);
+
+    /// Ledger of a session behind an entry, at most `limit`, in the order of commits; without what was forgotten.
+    read fn outcomes(session: &SessionId, after: Option<OutcomeId>, limit: usize) -> Vec<Outcome>
+        = outcomes::list(&session, after, limit);
 
     /// What the owner said about workspaces behind a path, at most `limit`, ordered by the bytes of their paths.
     ///

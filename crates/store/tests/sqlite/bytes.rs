@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loom::{Mode, Op, Slot, ViewName};
-use store::{DraftEdit, DraftName, Forget, Store};
+use store::{
+    AttachedWrites, DraftEdit, DraftName, Forget, NewOutcome, NewSession, OutcomeKind, SessionId,
+    SessionKind, Store,
+};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER};
@@ -27,7 +30,15 @@ fn holding(folder: &Path) -> Vec<String> {
 }
 
 async fn fill(home: &Home) -> crate::home::Page {
-    let page = home.create(Mode::Buffer, "kept title").await;
+    let session = NewSession {
+        id: SessionId("s".to_owned()),
+        workspace: String::new(),
+        name: "s".to_owned(),
+        kind: SessionKind::Main,
+        at: loom::Millis(5),
+    };
+    let with = AttachedWrites { begins: Some(session), ..AttachedWrites::nothing() };
+    let page = home.create_with(OWNER, Mode::Buffer, "kept title", with).await.unwrap();
     for line in 0..300 {
         page.append(&format!("Plain words of line {line}, as many as it takes to fill pages. ")).await;
     }
@@ -39,6 +50,17 @@ async fn fill(home: &Home) -> crate::home::Page {
     let name = DraftName { tree: page.tree, view: ViewName::default(), slot: Slot::Buffer };
     let text = format!("Typing {CANARY} at length. ");
     home.store.edit_draft(OWNER, name, None, DraftEdit::Set { base: None, text }).await.unwrap();
+    let note = NewOutcome {
+        session: SessionId("s".to_owned()),
+        tree: page.tree,
+        node: None,
+        kind: OutcomeKind::Outcome,
+        trust: loom::Trust::Owner,
+        text: format!("Noted of {CANARY}."),
+        corrects: None,
+        guards: Vec::new(),
+    };
+    home.store.note_outcome(OWNER, note).await.unwrap();
     for line in 0..50 {
         page.change(Op::Tag { position: node.as_position(), tag: format!("t{line}"), on: true }).await;
     }

@@ -11,7 +11,8 @@ use loom::render::{Show, render, tip, window};
 use loom::{Digest, Millis, Slot, Trust};
 use loom::{KeepScope, Mode, Op, OpTarget, RowError, Seq, TreeId, TreeReader, ViewName};
 use store::{
-    AttachedWrites, DraftEdit, DraftName, ImportNote, SearchScope, Store, StoreError, TreeFilter, read,
+    AttachedWrites, DraftEdit, DraftName, ImportNote, NewOutcome, NewSession, OutcomeKind, SearchScope,
+    SessionId, SessionKind, Store, StoreError, TreeFilter, read,
 };
 
 use super::home::{Home, OWNER, owner_text};
@@ -19,10 +20,23 @@ use super::home::{Home, OWNER, owner_text};
 /// What a reader waits at most.
 pub(crate) const SOON: Duration = Duration::from_secs(2);
 
+/// The session of the tree.
+fn ledger_of() -> SessionId {
+    SessionId("tale".to_owned())
+}
+
 /// Fills a store.
 pub(crate) async fn made(store: Store) -> TreeId {
     let home = Home::new(Arc::new(store));
-    let page = home.create(Mode::Buffer, "Tale").await;
+    let session = NewSession {
+        id: ledger_of(),
+        workspace: "w".to_owned(),
+        name: "tale".to_owned(),
+        kind: SessionKind::Main,
+        at: Millis(5),
+    };
+    let with = AttachedWrites { begins: Some(session), ..AttachedWrites::nothing() };
+    let page = home.create_with(OWNER, Mode::Buffer, "Tale", with).await.unwrap();
     let mut at = Vec::new();
     for text in ["It rained. ", "Snow fell. ", "The ferry left. "] {
         at.push(page.append(text).await.as_position());
@@ -73,6 +87,18 @@ async fn stand_beside(home: &Home, page: &super::home::Page, answer: loom::NodeI
     let head = loom::seal::next_head(loom::seal::first_head(page.tree), begun.await.unwrap().hash);
     let seal = loom::seal::sign(&[7; 32], page.tree, Seq(1), head, Millis(5));
     store.add_seal(OWNER, page.tree, seal).await.unwrap();
+    let note = NewOutcome {
+        session: ledger_of(),
+        tree: page.tree,
+        node: Some(answer),
+        kind: OutcomeKind::Decision,
+        trust: Trust::Agent,
+        text: "The ferry left.".to_owned(),
+        corrects: None,
+        guards: Vec::new(),
+    };
+    let noted = store.note_outcome(OWNER, note.clone()).await.unwrap();
+    store.note_outcome(OWNER, NewOutcome { corrects: Some(noted), ..note }).await.unwrap();
     let told = store.cursor().await.unwrap();
     let authors = read(store, OWNER, page.tree, |rows| {
         let mut authors = Attributions::new(rows);
@@ -142,6 +168,8 @@ pub(crate) async fn read_all(
     more.push(listed.map(|trees| format!("{trees:?}")));
     more.push(store.imports(OWNER, tree).await.map(|imports| format!("{imports:?}")));
     more.push(store.spent(OWNER, Millis(0), None, 9).await.map(|spent| format!("{spent:?}")));
+    let noted = store.outcomes(OWNER, &ledger_of(), None, 9).await;
+    more.push(noted.map(|noted| format!("{noted:?}")));
     more.push(store.blobs(OWNER, None, 9).await.map(|blobs| format!("{blobs:?}")));
     if begun.elapsed() >= SOON {
         unkept.push(format!("{what}: {:?}", begun.elapsed()));
@@ -199,7 +227,7 @@ fn is_not_found<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 /// Tables that readers meet, those of the search index apart: each engine has its own.
-pub(crate) const TABLES: [&str; 18] = [
+pub(crate) const TABLES: [&str; 19] = [
     "names",
     "authors",
     "trees",
@@ -218,10 +246,11 @@ pub(crate) const TABLES: [&str; 18] = [
     "responses",
     "usage",
     "attributions",
+    "outcomes",
 ];
 
 /// Columns that no hash binds and nothing else tells, so that another value is as good as the one before, and why.
-const UNBOUND: [(&str, &str); 41] = [
+const UNBOUND: [(&str, &str); 48] = [
     ("trees.tables", "says which version counted; any is possible"),
     ("trees.created", "in no record of the log"),
     ("trees.updated", "for the order of lists"),
@@ -269,6 +298,13 @@ const UNBOUND: [(&str, &str); 41] = [
     ("usage.calls", "told from metadata"),
     ("usage.prompt", "told from metadata, as are completion, cached and cost"),
     ("usage.cost", "a price of its day"),
+    ("outcomes.tree", "another tree of its session is as good a one"),
+    ("outcomes.node", "another node that is there is as good a one"),
+    ("outcomes.kind", "in no hash; a kind that is none is found"),
+    ("outcomes.trust", "as kind"),
+    ("outcomes.text", "in no hash"),
+    ("outcomes.corrects", "an earlier one of its session is as good a one"),
+    ("outcomes.at", "a time"),
 ];
 
 /// Whether something binds a column.

@@ -183,6 +183,8 @@ pub(crate) fn place() -> CallPlace {
         view: ViewName::default(),
         trust: Trust::Agent,
         masker: Arc::new(Masker::new(&[]).unwrap()),
+        answer: None,
+        fence: None,
         turn: None,
         next: NextPlace::default(),
         model: None,

@@ -11,7 +11,7 @@ use super::{CallScope, Steering, Tool, ToolOutput, ToolScope};
 impl Tool {
     /// The tool as one whose calls are made in the order of their answer, whatever they change.
     #[must_use]
-    pub(crate) fn in_order(self) -> Self {
+    pub fn in_order(self) -> Self {
         let steering = Steering { only_looks: Box::new(|_, _| false), plan_mode: Box::new(|_, _| None) };
         Self { steering: Some(steering), ..self }
     }
@@ -37,8 +37,9 @@ pub(crate) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
 /// schemas (spec: agent §3).
 fn leave_out_the_plain(schema: &mut schemars::Schema) {
     schema.remove("format");
-    let is_nothing =
-        |value: &Value| [Value::Bool(false), Value::from(0), Value::Array(Vec::new())].contains(value);
+    let is_nothing = |value: &Value| {
+        [Value::Null, Value::Bool(false), Value::from(0), Value::Array(Vec::new())].contains(value)
+    };
     if schema.get("default").is_some_and(is_nothing) {
         schema.remove("default");
     }

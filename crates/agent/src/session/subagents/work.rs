@@ -155,9 +155,9 @@ impl SubagentWork {
         let said = answer.map(|answer| &*answer.text);
         let text = told((label, name), end, said, trust);
         let (tree, view) = self.place.clone();
-        // Whoever holds the session goes on in its newest tree.
-        let newest = self.runtime.newest_tree(&Principal::Owner, &self.begun_by.id).await.ok().flatten();
-        let tree = if newest == Some(tree) { TreeChoice::Current } else { TreeChoice::Named(tree) };
+        // Whoever holds the session goes on in its tree.
+        let current = self.runtime.current_tree(&Principal::Owner, &self.begun_by.id).await.ok().flatten();
+        let tree = if current == Some(tree) { TreeChoice::Current } else { TreeChoice::Named(tree) };
         let Self { answer_within, hands_back, .. } = *self;
         let (of, author) = (self.parent.running.session.clone(), text.author.clone());
         let skills =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loom::{Seq, TreeId, Trust, ViewName};
+use loom::{NodeId, Seq, TreeId, Trust, ViewName};
 use tools::{CallPlace, NextPlace, WaitedTime};
 
 use super::TurnConfig;
@@ -25,11 +25,11 @@ pub(super) struct CallSite<'a> {
 }
 
 impl CallSite<'_> {
-    /// The place of a call whose answer has this trust, in the turn that an operation began.
+    /// The place of a call of an answer, which has this trust, in the turn that an operation began.
     pub(super) fn call_place(
         &self,
         runtime: &Runtime,
-        (trust, turn): (Trust, Option<Seq>),
+        (answer, trust, turn): (NodeId, Trust, Option<Seq>),
         waited: WaitedTime,
     ) -> CallPlace {
         CallPlace {
@@ -37,6 +37,8 @@ impl CallSite<'_> {
             view: self.view.clone(),
             trust,
             masker: Arc::clone(&runtime.masker),
+            answer: Some(answer),
+            fence: Some(self.held.fence().0),
             turn,
             next: self.next.clone(),
             model: Some(Arc::clone(&self.config.model)),

@@ -287,7 +287,7 @@ impl Turn<'_> {
             let changes = CallChanges::of(self.runtime, (site.tree, id), Some(&claim), &guards, trust)
                 .approved(is_approved)
                 .by(&asked.tool);
-            let mut place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
+            let mut place = site.call_place(self.runtime, (answer, trust, part_of), limits.waited.clone());
             if server_of(&asked.tool).is_some() {
                 place.person = Some(Arc::new(self.person(site, id, &asked)));
             }

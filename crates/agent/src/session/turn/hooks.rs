@@ -64,7 +64,7 @@ impl Turn<'_> {
         let id = last.map_or(CallId { answer, number: 0 }, |last| last.id);
         let trust = last.map_or(trust, |last| last.trust.min(trust));
         let changes = CallChanges::of(self.runtime, (site.tree, id), None, &[site.held.guard()], trust);
-        let place = site.call_place(self.runtime, (trust, part_of), limits.waited.clone());
+        let place = site.call_place(self.runtime, (answer, trust, part_of), limits.waited.clone());
         let goes_on = self.run_hooks(registry, (event, told, only_looks), (changes, place)).await;
         if goes_on.is_empty() {
             return Ok(None);
@@ -136,6 +136,8 @@ impl Turn<'_> {
             view: view.clone(),
             trust,
             masker: Arc::clone(&self.runtime.masker),
+            answer: None,
+            fence: None,
             turn: None,
             next: NextPlace::default(),
             model: None,

@@ -50,7 +50,7 @@ impl Turn<'_> {
                 && holder != runtime.instance
                 && let (TreeChoice::Current, TurnInput::New { texts, media, waiting }) =
                     (&first.tree, &first.input)
-                && let Some(tree) = runtime.newest_tree(who, self.session).await?
+                && let Some(tree) = runtime.current_tree(who, self.session).await?
             {
                 if !std::mem::replace(&mut is_stored, true) {
                     // A message names them; whoever takes it in looks whether they are still there.

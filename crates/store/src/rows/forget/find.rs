@@ -130,7 +130,7 @@ fn within(
         damaged.extend(finder.damaged);
         removals.extend(finder.found.into_iter().map(|removal| (tree.key, removal)));
     }
-    removals.extend(outside_trees(db, target)?);
+    removals.extend(outside_trees(db, target, nodes)?);
     removals.sort_by_key(|(_, removal)| order(removal, target.quoted.is_some()));
     Ok(Found { cursor, removals, damaged })
 }

@@ -1,8 +1,10 @@
-//! What stands in no tree: jobs, questions and sessions; and names, which stay.
+//! What stands in no tree: jobs, questions, sessions and what they noted; and names, which stay.
 
-use loom::{Author, TreeId, ViewName};
+use std::collections::BTreeSet;
 
-use super::super::super::sessions;
+use loom::{Author, NodeId, TreeId, ViewName};
+
+use super::super::super::{outcomes, sessions};
 use super::Removal;
 use crate::db::{Db, TreeKey, get, id16};
 use crate::engine::{NONE, Row};
@@ -28,10 +30,11 @@ const QUESTIONS: &str =
 const SESSIONS: &str =
     "SELECT id, CASE WHEN kind = 1 OR name = 'main' THEN '' ELSE name END, settings FROM sessions";
 
-/// What is to be removed of what stands in no tree.
+/// What is to be removed of what stands in no tree, where these nodes go.
 pub(in crate::rows::forget) fn find(
     db: &Db<'_>,
     target: &Target,
+    nodes: &BTreeSet<(TreeId, NodeId)>,
 ) -> Result<Vec<(TreeKey, Removal)>, StoreError> {
     let mut found = Vec::new();
     holding(db, target, JOBS, 5, |row| {
@@ -50,6 +53,8 @@ pub(in crate::rows::forget) fn find(
         }
         Ok(true)
     })?;
+    let noted = outcomes::going(db, target, nodes)?;
+    found.extend(noted.into_iter().map(|(session, outcome)| Removal::Outcome(session, outcome)));
     Ok(found.into_iter().map(|removal| (TreeKey(0), removal)).collect())
 }
 
