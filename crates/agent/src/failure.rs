@@ -66,13 +66,12 @@ impl From<&StoreError> for Failure {
     fn from(error: &StoreError) -> Self {
         let told = match error {
             StoreError::Refused(refusal) => return refusal.into(),
-            StoreError::NotFound(_) | StoreError::Rows(RowError::Missing { what: "view", .. }) => {
-                ("not_found", 3)
-            }
+            StoreError::NotFound(_)
+            | StoreError::Rows(RowError::Missing { what: "view", .. })
+            | StoreError::Outcome(OutcomeError::Unknown(_)) => ("not_found", 3),
             StoreError::Denied(_) => ("denied", 4),
             StoreError::Ambiguous(_) => ("ambiguous", 2),
             StoreError::Exists(_) => ("exists", 2),
-            StoreError::Outcome(OutcomeError::Unknown(_)) => ("not_found", 3),
             StoreError::Outcome(OutcomeError::Outranked(_)) => ("outranked", 4),
             StoreError::NotAnAnswer { .. }
             | StoreError::Outcome(OutcomeError::Empty | OutcomeError::TooLong { .. }) => ("usage", 2),

@@ -62,7 +62,7 @@ struct NoteArguments {
     kind: OutcomeKind,
     text: String,
     /// Number of a note.
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "number")]
     #[serde(default)]
     corrects: Option<i64>,
 }
@@ -71,8 +71,8 @@ fn kinds(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": OutcomeKind::ALL})
 }
 
-fn integer(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer"})
+fn number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["integer", "null"]})
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loom::{Millis, Mode, Op, TreeId};
 use rusqlite::Connection;
-use store::{AttachedWrites, LeaseOwner, NewSession, Session, SessionId, SessionKind, Store, StoreError};
+use store::{AttachedWrites, LeaseOwner, NewSession, SessionId, SessionKind, Store, StoreError};
 
 use crate::both::block_on;
 use crate::home::{Home, OWNER, Page};
@@ -35,22 +35,21 @@ fn a_session_goes_on_in_the_tree_that_it_was_moved_to() {
         let (first, second) = (page(&home, true).await, page(&home, false).await);
         let id = SessionId("a".to_owned());
         let found = async || home.store.session(OWNER, &id).await.unwrap().unwrap();
-        let goes_on = |session: &Session| session.tree();
         let move_to = |tree: Option<TreeId>| {
             let sql = "UPDATE sessions SET tree = (SELECT pk FROM trees WHERE id = ?1)";
             let conn = Connection::open(&path).unwrap();
-            conn.execute(sql, [tree.map(|tree| tree.to_bytes())]).unwrap();
+            conn.execute(sql, [tree.map(TreeId::to_bytes)]).unwrap();
         };
-        assert_eq!(goes_on(&found().await), Some(second.tree));
+        assert_eq!(found().await.tree(), Some(second.tree));
         move_to(Some(first.tree));
         let moved = found().await;
-        assert_eq!(goes_on(&moved), Some(first.tree));
+        assert_eq!(moved.tree(), Some(first.tree));
         assert_eq!(moved.trees.len(), 2, "it is one chain all the same");
         assert_eq!(home.store.check(OWNER).await.unwrap(), Vec::<String>::new());
         first.change(Op::Archive(true)).await;
-        assert_eq!(goes_on(&found().await), Some(second.tree), "an archived one is as none");
+        assert_eq!(found().await.tree(), Some(second.tree), "an archived one is as none");
         first.change(Op::Archive(false)).await;
-        assert_eq!(goes_on(&found().await), Some(first.tree));
+        assert_eq!(found().await.tree(), Some(first.tree));
         // A turn of the session is in that tree.
         let owner = LeaseOwner::new("a turn");
         let (lease, ttl) = (id.lease(), Duration::from_secs(600));
@@ -58,13 +57,13 @@ fn a_session_goes_on_in_the_tree_that_it_was_moved_to() {
         home.store.purge(OWNER, first.tree, Millis(9)).await.unwrap();
         let renewed = home.store.renew_lease(OWNER, &lease, fence, ttl).await;
         assert!(matches!(renewed, Err(StoreError::Fenced { .. })), "{renewed:?}");
-        assert_eq!(goes_on(&found().await), Some(second.tree), "a purged one is as none");
+        assert_eq!(found().await.tree(), Some(second.tree), "a purged one is as none");
         move_to(None);
-        assert_eq!(goes_on(&found().await), Some(second.tree));
+        assert_eq!(found().await.tree(), Some(second.tree));
         // A tree of another session is damage.
         let other = home.create(Mode::Buffer, "").await;
         move_to(Some(other.tree));
-        assert_eq!(goes_on(&found().await), Some(second.tree));
+        assert_eq!(found().await.tree(), Some(second.tree));
         let problems = home.store.check(OWNER).await.unwrap();
         assert!(
             problems.len() == 1 && problems[0].contains("goes on in a tree of another one"),
