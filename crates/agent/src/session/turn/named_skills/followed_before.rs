@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use loom::{
-    Ascent, AuthorKind, Block, NodeId, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader,
-};
+use loom::{Ascent, Block, NodeId, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader};
 use serde_json::Value;
 use store::Principal;
 use tools::{READ, ToolRegistry};
