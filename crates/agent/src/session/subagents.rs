@@ -26,6 +26,7 @@ use crate::session::turn::UsedByTurn;
 
 pub(super) use desk::SubagentDesk;
 pub use record::{SubagentEnd, SubagentRecord, SubagentState, SubagentStatus};
+pub(super) use work::result_of;
 
 /// What holds for the requests and questions of a subagent.
 #[derive(Debug)]

@@ -105,8 +105,6 @@ fn a_message_of_another_process_that_names_a_skill_waits_for_a_turn_of_its_own()
     let world = world(&[
         calls(&json!([{"name": "exec", "arguments": {"command": WAITS}}])),
         json!({"text": "Done."}),
-        write(),
-        json!({"text": "Painted."}),
     ]);
     // One of the workspace is not offered while a command runs there.
     skill(&world, "home/skills/paint", "allowed-tools: Read\n");
@@ -121,10 +119,10 @@ fn a_message_of_another_process_that_names_a_skill_waits_for_a_turn_of_its_own()
     let mut events = String::new();
     reader.read_to_string(&mut events).unwrap();
     assert!(second.wait().unwrap().success(), "{events}");
+    // Its own turn is asked as the first one was, and the command is denied.
     let said: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     let denied = said["denied"].as_array().map(Vec::len);
-    assert_eq!((&said["text"], denied), (&json!("Painted."), Some(1)), "{events}");
-    assert!(!world.path("project").join(WRITE).exists(), "{events}");
+    assert_eq!((&said["text"], denied), (&json!("Done."), Some(1)), "{events}");
 }
 
 /// What the list has no room for is found by a tool.

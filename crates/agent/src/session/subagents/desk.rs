@@ -11,7 +11,7 @@ use loom::{Mode, NodeId, Op, Purpose, Role, TreeId, TreeReader, Trust, ViewName,
 use model::{Cancel, Model, ModelPlace, Money, Params};
 use store::{AttachedWrites, NewSession, Principal, SessionId, SessionKind};
 use tokio::sync::Semaphore;
-use tools::{CallPlace, SubagentTask, Subagents};
+use tools::{CallPlace, SPAWN, SubagentTask, Subagents};
 
 use super::work::SubagentWork;
 use super::{Parent, RunningSubagent, SubagentEnd, SubagentRecord, SubagentState, SubagentTerms};
@@ -223,7 +223,7 @@ impl SubagentDesk {
         };
         let origin = TreeOrigin { tree: place.tree, node: Some(self.answer), kind: TreeOriginKind::Spawn };
         let new = NewTree { mode: Mode::Dialogue, title: label.to_owned(), origin: Some(origin) };
-        let author = tool_author("spawn");
+        let author = tool_author(SPAWN);
         let writer = (who, &author, place.trust);
         runtime.change_as(writer, tree, &ViewName::default(), Op::Create(new), with).await?;
         let owner = runtime.instance.to_string();

@@ -1,8 +1,9 @@
 //! How subagents stand: of those that run here as they say, of the others as was written with their sessions.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use loom::TreeId;
+use loom::{NodeId, TreeId};
 use model::Money;
 use serde::{Deserialize, Serialize};
 use store::{KnownCost, LIST_PAGE, LeaseOwner, Principal, Session, SessionFilter, SessionId, all_pages};
@@ -154,6 +155,25 @@ impl Runtime {
             }
         }
         Ok(None)
+    }
+
+    /// The answers in a tree that began subagents of a session, by the names of these.
+    ///
+    /// # Errors
+    /// As the store says.
+    pub(in crate::session) async fn answers_of_subagents(
+        &self,
+        parent: &SessionId,
+        tree: TreeId,
+    ) -> Result<BTreeMap<String, NodeId>, AgentError> {
+        let mut found = BTreeMap::new();
+        for (session, _) in self.subagent_records(parent).await? {
+            let Some(own) = session.tree() else { continue };
+            let origin = self.read(&Principal::Owner, own, |rows| Ok(rows.tree()?.origin)).await?;
+            let answer = origin.filter(|origin| origin.tree == tree).and_then(|origin| origin.node);
+            found.extend(answer.map(|answer| (session.name, answer)));
+        }
+        Ok(found)
     }
 
     async fn subagent_records(

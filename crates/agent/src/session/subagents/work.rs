@@ -8,7 +8,7 @@ use loom::{Author, AuthorKind, Block, NodeId, Role, TreeId, TreeReader, Trust, V
 use model::Cancel;
 use store::Principal;
 use tokio::sync::Semaphore;
-use tools::TurnSkills;
+use tools::{SPAWN, TurnSkills};
 
 use super::desk::said_last;
 use super::{EndedSubagent, Parent, SubagentEnd, SubagentResult, SubagentState};
@@ -91,7 +91,7 @@ impl SubagentWork {
         };
         let handle = begin(&self.runtime, &Sessions::default(), &running.session, Some(self.parent.clone()));
         let mut events = handle.events_of(key.clone());
-        let author = tool_author("spawn");
+        let author = tool_author(SPAWN);
         let text = NewText {
             content: vec![Block::text(std::mem::take(&mut self.task))],
             author: author.clone(),
@@ -172,6 +172,19 @@ impl SubagentWork {
     }
 }
 
+/// What names of the authors of texts begin with that say what a subagent came to.
+const AUTHOR: &str = "subagent/";
+
+/// The author of what the subagent of this name came to.
+fn author_of(name: &str) -> Author {
+    tool_author(&format!("{AUTHOR}{name}"))
+}
+
+/// The name of the subagent that came to what an author says.
+pub(in crate::session) fn result_of(author: &Author) -> Option<&str> {
+    author.id.strip_prefix(AUTHOR).filter(|_| author.kind == AuthorKind::Tool)
+}
+
 /// What is said of a subagent that ended.
 pub(super) fn told(
     (label, name): (&str, &str),
@@ -182,8 +195,7 @@ pub(super) fn told(
     let why = if end.why.is_empty() { String::new() } else { format!(": {}", end.why) };
     let said = said.unwrap_or("It said nothing.");
     let text = format!("[subagent {label}, {name}: {}{why}]\n{said}", end.state);
-    let author = Author { kind: AuthorKind::Tool, id: format!("subagent/{name}"), profile: None };
-    NewText { content: vec![Block::text(text)], author, role: Some(Role::Tool), trust }
+    NewText { content: vec![Block::text(text)], author: author_of(name), role: Some(Role::Tool), trust }
 }
 
 fn state_of(error: &TurnError) -> (SubagentState, String) {

@@ -66,6 +66,7 @@ impl Tree {
             pictures: RefCell::default(),
             brief: RefCell::default(),
             skills: FollowedSkills::default(),
+            session_skills: Arc::default(),
             background: RefCell::default(),
         };
         let said = run_by(&call, &serde_json::from_value(asked.clone()).unwrap(), threads).unwrap();

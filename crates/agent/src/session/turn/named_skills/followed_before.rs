@@ -1,17 +1,16 @@
 //! Skills that a turn followed which is asked again, as its tree tells: what it read, and what its owner named (ADR 42).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use loom::{
-    Ascent, AuthorKind, Block, NodeRow, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader,
-};
+use loom::{Ascent, Block, NodeId, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader};
 use serde_json::Value;
 use store::Principal;
-use tools::{SUBAGENT_TOOLS, ToolRegistry};
+use tools::{READ, ToolRegistry};
 
 use super::named_at;
 use crate::error::AgentError;
+use crate::session::subagents::result_of;
 use crate::session::turn::calls::AskedCall;
 use crate::session::turn::{Turn, TurnConfig};
 use crate::session::unanswered::original;
@@ -34,10 +33,29 @@ struct FollowedBefore {
 
 impl FollowedBefore {
     /// Of the turns that answered a text, of the one in which it was said, and of those that began the subagents whose
-    /// results began one of these.
-    fn of(rows: &dyn TreeReader, text: PositionId) -> Result<Self, RowError> {
+    /// results began one of these, by the answers that began them. Subagents of which that is not known are left in it.
+    fn of(
+        rows: &dyn TreeReader,
+        text: PositionId,
+        began_by: &BTreeMap<String, NodeId>,
+    ) -> Result<Self, RowError> {
         let mut found = Self::default();
-        let mut below = vec![text];
+        found.add_turn(rows, text)?;
+        let mut looked_at = BTreeSet::new();
+        loop {
+            let next = found.subagents.iter().find(|name| began_by.contains_key(*name)).cloned();
+            let Some(name) = next else { return Ok(found) };
+            found.subagents.remove(&name);
+            if let Some(answer) = began_by.get(&name).filter(|answer| looked_at.insert(**answer)) {
+                let row = rows.node(*answer)?.ok_or_else(|| RowError::missing("node", answer))?;
+                found.add_turn(rows, row.node.position)?;
+            }
+        }
+    }
+
+    /// Adds the turn in which something was said or answered, and the answers below it.
+    fn add_turn(&mut self, rows: &dyn TreeReader, from: PositionId) -> Result<(), RowError> {
+        let mut below = vec![from];
         while let Some(position) = below.pop() {
             let mut before = None;
             loop {
@@ -45,62 +63,39 @@ impl FollowedBefore {
                 let Some(last) = page.last() else { break };
                 before = Some(original(rows, last.id)?).map(|row| (row.seq, row.place));
                 for child in page.iter().filter(|child| child.role != Some(Role::User)) {
-                    found.add(rows, child.id)?;
+                    self.add(rows, child.id)?;
                     below.push(child.id);
                 }
             }
         }
-        let mut turn = Some(begun_by(rows, text)?);
-        for position in Ascent::new(rows, text) {
+        let turn = begun_by(rows, from)?;
+        for position in Ascent::new(rows, from) {
             let position = position?;
-            let Some(row) = rows.node(position.id.original())? else { continue };
             // What is said above the first answer of a turn is asked by it, though it was said before.
-            if position.role != Some(Role::User) && turn.is_some_and(|turn| row.seq < turn) {
-                turn = None;
+            if position.role != Some(Role::User) && original(rows, position.id)?.seq < turn {
+                break;
             }
-            if turn.is_none() {
-                if found.subagents.is_empty() {
-                    break;
-                }
-                if found.has_begun_one(&row) {
-                    turn = Some(begun_by(rows, position.id)?);
-                }
-            }
-            if turn.is_some() {
-                found.add(rows, position.id)?;
-            }
+            self.add(rows, position.id)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     fn add(&mut self, rows: &dyn TreeReader, position: PositionId) -> Result<(), RowError> {
         let Some(row) = rows.node(position.original())? else { return Ok(()) };
         self.named.extend(named_at(rows, position)?);
-        let reads = AskedCall::of(&row).into_iter().filter(|call| call.tool == "read");
+        let reads = AskedCall::of(&row).into_iter().filter(|call| call.tool == READ);
         self.reads.extend(reads.map(|call| (call.id, call.arguments)));
         self.succeeded.extend(row.node.content.iter().filter_map(|block| match block {
             Block::ToolResult { call_id, status: ToolStatus::Ok, .. } => Some(call_id.clone()),
             _ => None,
         }));
         // A result that came to a turn which was under way brought nothing to it.
-        if let Some(subagent) = row.node.author.id.strip_prefix("subagent/")
-            && row.node.author.kind == AuthorKind::Tool
+        if let Some(subagent) = result_of(&row.node.author)
             && begun_by(rows, position)? == row.seq
         {
             self.subagents.insert(subagent.to_owned());
         }
         Ok(())
-    }
-
-    /// Whether a result is that of the call which began one of the subagents: it is looked for no longer.
-    fn has_begun_one(&mut self, row: &NodeRow) -> bool {
-        let author = &row.node.author;
-        if author.kind != AuthorKind::Tool || author.id != SUBAGENT_TOOLS[0] {
-            return false;
-        }
-        let said = row.node.said();
-        let begun = self.subagents.iter().find(|name| said.starts_with(&format!("{name} ("))).cloned();
-        begun.is_some_and(|name| self.subagents.remove(&name))
     }
 
     /// Has the turn that begins follow them.
@@ -139,8 +134,17 @@ impl Turn<'_> {
         tree: TreeId,
         text: PositionId,
     ) -> Result<(), AgentError> {
-        let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text);
-        let found = self.runtime.read(&Principal::Owner, tree, read).await?;
+        let who = &Principal::Owner;
+        let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, &BTreeMap::new());
+        let mut found = self.runtime.read(who, tree, read).await?;
+        if !found.subagents.is_empty() {
+            let began_by = self.runtime.answers_of_subagents(self.session, tree).await?;
+            let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, &began_by);
+            found = self.runtime.read(who, tree, read).await?;
+        }
+        if let Some(name) = found.subagents.first() {
+            return Err(AgentError::Refused(format!("which turn began {name} is not known")));
+        }
         let registry = Arc::clone(registry);
         // It looks at the disk.
         let followed = tokio::task::spawn_blocking(move || found.follow(&registry)).await;
@@ -177,38 +181,44 @@ mod tests {
         say(fixture, part_of, (Role::User, Author::owner()), vec![Block::text("Go on.")])
     }
 
-    /// A call of this id and its result.
-    fn called(fixture: &mut Fixture, turn: Seq, (id, tool): (&str, &str), said: &str) {
+    /// A call of this id and its result. The node of the call.
+    fn called(fixture: &mut Fixture, turn: Seq, (id, tool): (&str, &str), said: &str) -> NodeId {
         let (call_id, name) = (id.to_owned(), tool.to_owned());
         let call = Block::ToolCall { id: call_id.clone(), name, arguments: json!({"path": id}) };
-        say(fixture, Some(turn), (Role::Assistant, tool_author("model")), vec![call]);
+        let (answer, _) = say(fixture, Some(turn), (Role::Assistant, tool_author("model")), vec![call]);
         let (status, blocks) = (ToolStatus::Ok, vec![Block::text(said)]);
         let result = Block::ToolResult { call_id, status, blocks };
         say(fixture, Some(turn), (Role::Tool, tool_author(tool)), vec![result]);
+        answer.original()
     }
 
-    fn read_and_named(fixture: &Fixture, text: PositionId) -> (Vec<String>, Vec<String>) {
-        let found = FollowedBefore::of(&fixture.tree, text).unwrap();
+    fn read_and_named(
+        fixture: &Fixture,
+        text: PositionId,
+        began_by: &BTreeMap<String, NodeId>,
+    ) -> (Vec<String>, Vec<String>) {
+        let found = FollowedBefore::of(&fixture.tree, text, began_by).unwrap();
         (found.reads.into_iter().map(|(id, _)| id).collect(), found.named)
     }
 
     /// A turn that names a skill, reads a file and begins a subagent.
-    fn with_subagent() -> Fixture {
+    fn with_subagent() -> (Fixture, BTreeMap<String, NodeId>) {
         let mut fixture = Fixture::new(Mode::Dialogue);
         let named = (Role::User, tools::SessionSkill::author("paint"));
         let (_, turn) = say(&mut fixture, None, named, vec![Block::text("Paint.")]);
         owner(&mut fixture, Some(turn));
         called(&mut fixture, turn, ("first", "read"), "a");
-        called(&mut fixture, turn, ("other", "spawn"), "sub-2 (docs) has begun");
-        called(&mut fixture, turn, ("second", "spawn"), "sub-1 (docs) has begun");
-        fixture
+        let other = called(&mut fixture, turn, ("other", "spawn"), "It has begun.");
+        let second = called(&mut fixture, turn, ("second", "spawn"), "It has begun.");
+        let names = ["sub-2", "sub-1"].map(str::to_owned);
+        (fixture, names.into_iter().zip([other, second]).collect())
     }
 
     #[test]
     fn the_turn_that_a_result_begins_is_asked_again_with_what_began_its_subagent() {
         let result = (Role::Tool, tool_author("subagent/sub-1"));
         for (joins, followed) in [(false, true), (true, false)] {
-            let mut fixture = with_subagent();
+            let (mut fixture, began_by) = with_subagent();
             let (text, turn) = owner(&mut fixture, None);
             called(&mut fixture, turn, ("glob", "glob"), "a");
             say(&mut fixture, joins.then_some(turn), result.clone(), vec![Block::text("Done.")]);
@@ -217,18 +227,21 @@ mod tests {
             } else {
                 (Vec::new(), Vec::new())
             };
-            assert_eq!(read_and_named(&fixture, text), expected, "{joins}");
+            assert_eq!(read_and_named(&fixture, text, &began_by), expected, "{joins}");
+            // One of which is not known what began it is said to be.
+            let unknown = FollowedBefore::of(&fixture.tree, text, &BTreeMap::new()).unwrap().subagents;
+            assert_eq!(unknown.len(), usize::from(followed));
         }
     }
 
     #[test]
     fn what_was_said_while_a_turn_ran_is_asked_again_with_what_that_read_before() {
         for (joins, read) in [(true, &["later"][..]), (false, &[])] {
-            let mut fixture = with_subagent();
+            let (mut fixture, began_by) = with_subagent();
             let (_, turn) = owner(&mut fixture, None);
             called(&mut fixture, turn, ("later", "read"), "a");
             let (text, _) = owner(&mut fixture, joins.then_some(turn));
-            assert_eq!(read_and_named(&fixture, text).0, read, "{joins}");
+            assert_eq!(read_and_named(&fixture, text, &began_by).0, read, "{joins}");
         }
     }
 }
