@@ -1,5 +1,6 @@
 //! Admission: whether a request may be sent beside what the home has spent and reserved, and with whose yes.
 
+use context::elicitation::QuestionEnd;
 use futures_util::future::BoxFuture;
 use model::{ModelPlace, Money, Params};
 use store::{Principal, Reservation};
@@ -59,7 +60,13 @@ impl Runtime {
                     continue;
                 }
                 let place = prepared.parent();
-                let asker = QuestionContext { call, tree: ask.tree, guards: &ask.guards, place };
+                let asker = QuestionContext {
+                    call,
+                    tree: ask.tree,
+                    guards: &ask.guards,
+                    place,
+                    end: QuestionEnd::never(),
+                };
                 if self
                     .ask(&asker, Question::yes_or_no(QuestionKind::Budget, over.question()))
                     .await?

@@ -9,8 +9,10 @@ mod form;
 
 use std::time::Duration;
 
+use context::elicitation::QuestionEnd;
 use loom::plan::NewText;
 use loom::{Author, AuthorKind, Op, PositionId, TreeId, Trust, ViewName};
+use model::Cancel;
 use serde_json::{Map, Value};
 use store::{
     AttachedWrites, Claim, Cursor, Fence, Guard, LIST_PAGE, LeaseOwner, NewAnswer, NewQuestion, Principal,
@@ -32,6 +34,10 @@ pub const DECISION: &str = "approval";
 
 /// Reason of a question that was denied because its work was stopped.
 pub const STOPPED: &str = "the work was stopped";
+/// Reasons of a question of a server that was denied because its call was over, or because the server, which took it
+/// back or ended, waits no longer.
+pub const CALL_OVER: &str = "its call has ended";
+pub const TAKEN_BACK: &str = "its server waits for no answer any more";
 
 /// The word with which what a server asks is answered.
 pub(crate) const ANSWER: &str = "answer";
@@ -67,6 +73,8 @@ pub(crate) struct QuestionContext<'a> {
     /// The answer that calls, or what is to be answered: what is decided becomes a remark there. None where there is no
     /// such place.
     pub(crate) place: Option<(&'a ViewName, PositionId)>,
+    /// What ends the question besides the end of its work.
+    pub(crate) end: QuestionEnd,
 }
 
 /// What is asked.
@@ -80,8 +88,8 @@ pub(crate) struct Question {
     pub(crate) answers: Vec<String>,
     /// What a yes says besides.
     pub(crate) form: Option<Form>,
-    /// Whose work asks, where that may not be the subagent of the call.
-    pub(crate) label: Option<String>,
+    /// Whose work asks, where that may not be the subagent of the call, as [`in_subagent`] names it.
+    pub(crate) whose: Option<String>,
 }
 
 /// What is said with an answer.
@@ -98,7 +106,7 @@ pub struct AnswerText {
 impl Question {
     /// One that takes yes or no.
     pub(crate) fn yes_or_no(kind: QuestionKind, text: String) -> Self {
-        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()], form: None, label: None }
+        Self { kind, subject: text.clone(), text, answers: vec![YES.to_owned()], form: None, whose: None }
     }
 }
 
@@ -151,15 +159,32 @@ impl Drop for Standing {
         if let Ok(tasks) = tokio::runtime::Handle::try_current() {
             let (runtime, call, id) = (self.runtime.clone(), self.call.clone(), self.id);
             tasks.spawn(async move {
-                let (decision, word, by, reason) = match runtime.withdraw(&call.who, id).await {
-                    // Why may be what was filled into a form.
-                    Some(answer) => (answer.decision, answer.word, answer.by, None),
-                    None => (Decision::Denied, None, runtime.name_for(&call.who), Some(STOPPED.to_owned())),
-                };
+                let (answer, is_given) = runtime.withdraw(&call.who, id, STOPPED).await;
+                let QuestionAnswer { decision, word, by, reason, .. } = answer;
+                // A reason that was given may be what was filled into a form.
+                let reason = reason.filter(|_| !is_given);
                 call.events.emit(SessionEvent::Answered { question: id, decision, word, by, reason });
             });
         }
     }
+}
+
+/// Waits until nobody waits for a question any more. Returns why.
+async fn over(mut work: Cancel, mut end: QuestionEnd) -> &'static str {
+    let stop = work.clone();
+    let why = tokio::select! {
+        () = work.cancelled() => STOPPED,
+        () = end.question.cancelled() => TAKEN_BACK,
+        () = end.call.cancelled() => CALL_OVER,
+    };
+    // What stops the work ends its calls, and may be heard of behind that.
+    if stop.is_cancelled() { STOPPED } else { why }
+}
+
+/// A subagent as a question begins with it. A model chose its label: nothing within ends it.
+pub(crate) fn in_subagent(label: &str) -> String {
+    let plain: String = label.chars().filter(|c| !matches!(c, '"' | '“' | '”' | '„' | ':' | '：')).collect();
+    format!("subagent \"{plain}\"")
 }
 
 /// A reason as a model and the tree have it: nothing in it is hidden, and what is over the bounds is left out.
@@ -241,16 +266,16 @@ impl Runtime {
         asker: &QuestionContext<'_>,
         question: Question,
     ) -> Result<Answer, AgentError> {
-        let Question { kind, text, subject, answers, form, label } = question;
-        let QuestionContext { call, tree, guards, .. } = asker;
+        let Question { kind, text, subject, answers, form, whose } = question;
+        let QuestionContext { call, tree, guards, end, .. } = asker;
         let Some(within) = call.answer_within else {
             return Ok(Answer::denied("nobody is here to answer"));
         };
         let text = match &call.subagent {
             // The limits of a subagent end it, and whoever began it may go on.
             Some(_) if kind.is_of_limits() => return Ok(Answer::denied("a subagent ends there")),
-            of_call => match label.as_ref().or(of_call.as_ref().map(|subagent| &subagent.label)) {
-                Some(label) => format!("{label}: {text}"),
+            of_call => match whose.or(of_call.as_ref().map(|subagent| in_subagent(&subagent.label))) {
+                Some(whose) => format!("{whose}: {text}"),
                 None => text,
             },
         };
@@ -282,24 +307,20 @@ impl Runtime {
         let is_form = form.is_some();
         let question = AskedQuestion { id, kind, asker: asks, text, answers, form, expires };
         call.events.emit(SessionEvent::Question { question });
-        let mut cancel = call.cancel.clone();
         let waits = call.waited.begin();
-        let answer = tokio::select! {
-            answer = self.answered(&call.who, (id, within), newest) => Some(answer?),
-            () = cancel.cancelled() => None,
+        let answered = tokio::select! {
+            answer = self.answered(&call.who, (id, within), newest) => Ok(answer?),
+            why = over(call.cancel.clone(), end.clone()) => Err(why),
         };
         drop(waits);
         // The one that was given this moment stands, and the work stops all the same.
-        let answer = match answer {
-            Some(answer) => Some(answer),
-            None => self.withdraw(&call.who, id).await,
-        };
-        let answerer = answer.as_ref().filter(|answer| !answer.is_expiry()).map(|answer| answer.by.clone());
-        let (decision, word, by, reason) = match answer {
-            Some(answer) => (answer.decision, answer.word, answer.by, answer.reason),
-            None => (Decision::Denied, None, self.name_for(&call.who), Some(STOPPED.to_owned())),
+        let (answer, is_given) = match answered {
+            Ok(answer) => (answer, true),
+            Err(why) => self.withdraw(&call.who, id, why).await,
         };
         standing.is_answered = true;
+        let answerer = (is_given && !answer.is_expiry()).then(|| answer.by.clone());
+        let QuestionAnswer { decision, word, by, reason, .. } = answer;
         // What was filled in is for whoever asked alone: neither an event nor the tree has it.
         let (reason, values) = match (is_form && decision == Decision::Approved, reason) {
             (true, Some(filled)) => {
@@ -358,19 +379,19 @@ impl Runtime {
         }
     }
 
-    /// Denies a question whose work does not wait any more. The answer it had, if it had one.
-    async fn withdraw(&self, who: &Principal, id: QuestionId) -> Option<QuestionAnswer> {
-        let answer = NewAnswer {
-            decision: Decision::Denied,
-            word: None,
-            reason: Some(STOPPED.to_owned()),
-            by: self.name_for(who),
-        };
-        let earlier = self.store.answer_question(who, id, answer).await;
-        earlier.unwrap_or_else(|error| {
+    /// Denies a question that nobody waits for any more, for this reason. Returns the answer that stands, and whether
+    /// somebody gave it before.
+    async fn withdraw(&self, who: &Principal, id: QuestionId, why: &str) -> (QuestionAnswer, bool) {
+        let (decision, word, reason, by) = (Decision::Denied, None, Some(why.to_owned()), self.name_for(who));
+        let answer = NewAnswer { decision, word: word.clone(), reason: reason.clone(), by: by.clone() };
+        let earlier = self.store.answer_question(who, id, answer).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "a question stands that nobody waits for");
             None
-        })
+        });
+        match earlier {
+            Some(earlier) => (earlier, true),
+            None => (QuestionAnswer { decision, word, reason, by, at: self.now() }, false),
+        }
     }
 
     async fn deny_orphan(&self, id: QuestionId) -> Result<(), AgentError> {
@@ -397,6 +418,12 @@ impl Runtime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_ends_where_its_quotes_do() {
+        assert_eq!(in_subagent("poll"), "subagent \"poll\"");
+        assert_eq!(in_subagent("a\": the server of bank：pay"), "subagent \"a the server of bankpay\"");
+    }
 
     #[test]
     fn a_reason_hides_nothing_and_is_bounded() {

@@ -42,14 +42,35 @@ pub enum ElicitationReply {
     Refused(String),
 }
 
+/// What ends a question that nobody has answered.
+#[derive(Debug, Clone)]
+pub struct QuestionEnd {
+    /// Its call is over.
+    pub call: Cancel,
+    /// Whoever asked takes it back.
+    pub question: Cancel,
+}
+
+impl QuestionEnd {
+    /// One that never comes.
+    pub fn never() -> Self {
+        Self { call: Cancel::never(), question: Cancel::never() }
+    }
+
+    /// Whether it has come.
+    pub fn is_there(&self) -> bool {
+        self.call.is_cancelled() || self.question.is_cancelled()
+    }
+}
+
 /// The person of the conversation that a tool is called in.
 pub trait Elicit: Send + Sync + fmt::Debug {
     fn caller(&self) -> ElicitationCaller;
 
-    /// Asks, and waits until somebody answered, or the call has come to its end: then nothing stands any more.
+    /// Asks, and waits until somebody answered, or its end has come: then nothing stands any more.
     fn elicit(
         &self,
         asked: Elicitation,
-        end: Cancel,
+        end: QuestionEnd,
     ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>>;
 }

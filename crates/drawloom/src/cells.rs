@@ -7,9 +7,29 @@ pub(crate) fn width(cell: &str) -> usize {
     measured(cell, UnicodeWidthStr::width)
 }
 
-/// The most cells a terminal gives a text: not each one joins characters as Unicode says.
+/// The most cells a terminal gives a text: not each one joins characters as Unicode says, or knows each mark.
 pub(crate) fn most_width(cell: &str) -> usize {
-    measured(cell, |text| text.width().max(text.chars().filter_map(UnicodeWidthChar::width).sum()))
+    measured(cell, |text| text.width().max(text.chars().map(most_cells).sum()))
+}
+
+/// The most cells a terminal gives a character (measured: tmux 3.3a).
+fn most_cells(c: char) -> usize {
+    match c {
+        // Tone marks of Hangul, a filler, reading marks of Vietnamese, and circled numbers of East Asia.
+        '\u{302e}' | '\u{302f}' | '\u{3164}' | '\u{3248}'..='\u{324f}' | '\u{16ff0}' | '\u{16ff1}' => 2,
+        // Blocks of marks that stand above and below each script alike, joiners and selectors of a form.
+        '\u{300}'..='\u{36f}'
+        | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}'
+        | '\u{e0100}'..='\u{e01ef}' => c.width().unwrap_or(0),
+        // Vowel signs of Bengali, Tamil or Kannada stand beside their letter.
+        _ if !c.is_ascii() => c.width().unwrap_or(0).max(1),
+        _ => c.width().unwrap_or(0),
+    }
 }
 
 fn measured(cell: &str, of: fn(&str) -> usize) -> usize {
@@ -75,6 +95,26 @@ pub(crate) fn sequence(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_character_counts_as_many_cells_as_any_terminal_gives_it() {
+        for (characters, cells) in [
+            // Wider at a terminal than Unicode says: a vowel sign or length mark of ten scripts, a number sign of Arabic.
+            (
+                "\u{9be}\u{b3e}\u{bbe}\u{cc0}\u{cd5}\u{d3e}\u{dcf}\u{1b35}\u{a9c0}\u{11930}\u{605}\u{ad}\u{ffa0}",
+                1,
+            ),
+            ("\u{302e}\u{302f}\u{3164}\u{3248}\u{324f}\u{16ff0}\u{16ff1}", 2),
+            ("\u{300}\u{36f}\u{200d}\u{fe0f}\u{20d0}", 0),
+            ("aéжא字", 1),
+        ] {
+            for c in characters.chars() {
+                let cells = if c == '字' { 2 } else { cells };
+                assert_eq!(most_width(&c.to_string()), cells, "{c:?}");
+            }
+        }
+        assert_eq!(most_width(&"\u{b95}\u{bbe}".repeat(39)), 78);
+    }
 
     #[test]
     fn lines_are_cut_by_cells() {

@@ -232,7 +232,17 @@ impl Terminal {
         for line in lines {
             terminal.write_all(foreign_in_columns(&explicit(line), Some(columns())).as_bytes()).ok()?;
         }
-        Some(is_yes(&ask(&terminal, (question, YES_OR_NO), is_over).ok()??))
+        let mut line = ask(&terminal, (question, YES_OR_NO), is_over).ok()??;
+        loop {
+            match line.trim() {
+                "" => return Some(false),
+                no if no.eq_ignore_ascii_case("n") || no.eq_ignore_ascii_case("no") => return Some(false),
+                _ if is_yes(&line) => return Some(true),
+                _ => {}
+            }
+            terminal.write_all(format!("answer {YES_OR_NO}").as_bytes()).ok()?;
+            line = typed(&terminal, is_over).ok()??;
+        }
     }
 
     /// Shows rows with numbers and asks for one. Returns its index, the first if only Enter was pressed or the terminal

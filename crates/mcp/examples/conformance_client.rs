@@ -12,7 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use context::elicitation::{Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply};
+use context::elicitation::{
+    Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply, QuestionEnd,
+};
 use drawloom_mcp::{LoginRequest, SavedLogin, SavedTools, Server, ServerAddress, ServerPlace, login};
 use egress::header::HeaderMap;
 use egress::{Gate, HostPort, Url};
@@ -109,7 +111,7 @@ impl Elicit for AcceptsDefaults {
     fn elicit(
         &self,
         asked: Elicitation,
-        _: Cancel,
+        _: QuestionEnd,
     ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
         Box::pin(async move {
             let ElicitationMode::Form(schema) = asked.mode else { return ElicitationReply::Declined };

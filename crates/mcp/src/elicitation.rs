@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply};
+use context::elicitation::{Elicit, Elicitation, ElicitationMode, ElicitationReply, QuestionEnd};
 use model::{Cancel, CancelHandle};
 use rmcp::ErrorData;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -58,7 +58,11 @@ impl RunningCalls {
     ///
     /// # Errors
     /// What is asked cannot be.
-    pub(crate) async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
+    pub(crate) async fn elicit(
+        &self,
+        params: ElicitRequestParams,
+        taken_back: Cancel,
+    ) -> Result<ElicitResult, ErrorData> {
         let (message, mode) = elicitation(params)?;
         let is_form = matches!(mode, ElicitationMode::Form(_));
         let (call, callers) = {
@@ -68,7 +72,7 @@ impl RunningCalls {
         };
         let asked = Elicitation { message, mode, callers };
         let reply = match call {
-            Some(call) => call.ask(asked).await,
+            Some(call) => call.ask(asked, taken_back).await,
             None => ElicitationReply::Cancelled,
         };
         match reply {
@@ -103,7 +107,7 @@ fn elicitation(params: ElicitRequestParams) -> Result<(String, ElicitationMode),
 }
 
 impl RunningCall {
-    async fn ask(&self, asked: Elicitation) -> ElicitationReply {
+    async fn ask(&self, asked: Elicitation, taken_back: Cancel) -> ElicitationReply {
         let Some(person) = &self.person else { return ElicitationReply::Cancelled };
         let question = {
             let mut questions = self.questions();
@@ -114,7 +118,8 @@ impl RunningCall {
             questions.open += 1;
             QuestionGuard(self)
         };
-        let reply = person.elicit(asked, self.end.clone()).await;
+        let end = QuestionEnd { call: self.end.clone(), question: taken_back };
+        let reply = person.elicit(asked, end).await;
         drop(question);
         reply
     }
@@ -197,7 +202,7 @@ mod tests {
         fn elicit(
             &self,
             _: Elicitation,
-            _: Cancel,
+            _: QuestionEnd,
         ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
             Box::pin(async { self.0.clone() })
         }
@@ -219,11 +224,14 @@ mod tests {
         fn elicit(
             &self,
             _: Elicitation,
-            mut end: Cancel,
+            mut end: QuestionEnd,
         ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
             self.0.notify_one();
             Box::pin(async move {
-                end.cancelled().await;
+                tokio::select! {
+                    () = end.call.cancelled() => {}
+                    () = end.question.cancelled() => {}
+                }
                 ElicitationReply::Cancelled
             })
         }
@@ -232,7 +240,8 @@ mod tests {
     #[tokio::test]
     async fn the_person_of_the_newest_call_is_asked_and_nobody_without_one() {
         let calls = RunningCalls::default();
-        let action = async |calls: &RunningCalls| calls.elicit(asked("?")).await.unwrap().action;
+        let action =
+            async |calls: &RunningCalls| calls.elicit(asked("?"), Cancel::never()).await.unwrap().action;
         assert_eq!(action(&calls).await, ElicitationAction::Cancel);
         let first = calls.begin(Some(answering(ElicitationReply::Declined)));
         let second = calls.begin(Some(answering(ElicitationReply::Accepted(Map::new()))));
@@ -249,9 +258,10 @@ mod tests {
         let calls = RunningCalls::default();
         let _call = calls.begin(Some(answering(ElicitationReply::Declined)));
         for _ in 0..MOST_QUESTIONS {
-            assert!(calls.elicit(asked("again")).await.is_ok());
+            assert!(calls.elicit(asked("again"), Cancel::never()).await.is_ok());
         }
-        assert!(calls.elicit(asked("again")).await.unwrap_err().message.contains("10 questions"));
+        let refused = calls.elicit(asked("again"), Cancel::never()).await.unwrap_err();
+        assert!(refused.message.contains("10 questions"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -262,7 +272,7 @@ mod tests {
         assert_eq!(call.extended(within), None);
         let question = tokio::spawn({
             let calls = calls.clone();
-            async move { calls.elicit(asked("?")).await.unwrap().action }
+            async move { calls.elicit(asked("?"), Cancel::never()).await.unwrap().action }
         });
         is_asked.notified().await;
         tokio::time::advance(within * 3).await;

@@ -2,9 +2,11 @@
 //! nothing else is answered.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::Cancel;
 use rmcp::model::{
     ClientCapabilities, ClientResult, ConstString as _, ElicitationCreateRequestMethod, ErrorCode,
     Implementation, InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
@@ -45,11 +47,17 @@ impl Service<RoleClient> for Handler {
                     .map_err(|error| ErrorData::internal_error(error.to_string(), None))
             }
             ServerRequest::ElicitRequest(request) => {
-                let asked = self.calls.elicit(request.params);
-                // The server may take it back.
-                let withdrawn = || ErrorData::internal_error("it was taken back", None);
-                let reply = context.ct.run_until_cancelled(asked).await;
-                reply.ok_or_else(withdrawn)?.map(ClientResult::ElicitResult)
+                let (handle, taken_back) = Cancel::new();
+                let mut asked = pin!(self.calls.elicit(request.params, taken_back));
+                tokio::select! {
+                    reply = &mut asked => reply.map(ClientResult::ElicitResult),
+                    () = context.ct.cancelled() => {
+                        handle.cancel();
+                        // Until it stands no longer.
+                        let _ = asked.await;
+                        Err(ErrorData::internal_error("it was taken back", None))
+                    }
+                }
             }
             // What does not fit reads as a request of no method that is known.
             ServerRequest::CustomRequest(request)

@@ -177,6 +177,7 @@ impl FormField {
             let chosen = choices.iter().find(|choice| choice.value == text);
             let chosen =
                 chosen.or_else(|| choices.iter().find(|choice| choice.title.as_deref() == Some(text)));
+            let chosen = chosen.or_else(|| only_one(choices, text));
             let chosen =
                 chosen.ok_or_else(|| format!("{} is none of {}", shortened(text), named(choices)))?;
             Ok::<_, String>(Value::from(chosen.value.clone()))
@@ -328,6 +329,15 @@ fn choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
     values.iter().enumerate().map(choice).collect::<Result<_, _>>().map(Some)
 }
 
+/// The one choice whose value or title is a text but for its case; none where there are several.
+fn only_one<'c>(choices: &'c [Choice], text: &str) -> Option<&'c Choice> {
+    let lower = text.to_lowercase();
+    let is_it = |name: &str| name.to_lowercase() == lower;
+    let mut fitting =
+        choices.iter().filter(|choice| is_it(&choice.value) || choice.title.as_deref().is_some_and(is_it));
+    fitting.next().filter(|_| fitting.next().is_none())
+}
+
 fn named(choices: &[Choice]) -> String {
     let named = choices.iter().map(|choice| match &choice.title {
         Some(title) if *title != choice.value => format!("{} ({title})", choice.value),
@@ -409,6 +419,18 @@ mod tests {
             let form = Form::new(json!({"type": "object", "properties": {"a": property}})).unwrap();
             assert_eq!(form.fields()[0].line(), format!("a ({takes})"));
         }
+    }
+
+    #[test]
+    fn a_choice_is_taken_in_any_case_where_one_alone_fits() {
+        let of = |choices: Value, text: &str| {
+            let property = json!({"type": "string", "enum": choices});
+            let form = Form::new(json!({"type": "object", "properties": {"a": property}})).unwrap();
+            form.values(&[("a".to_owned(), text.to_owned())]).map(|values| values["a"].clone())
+        };
+        assert_eq!(of(json!(["Cats", "dogs"]), "cats"), Ok(json!("Cats")));
+        assert_eq!(of(json!(["Cats", "cats"]), "cats"), Ok(json!("cats")));
+        assert!(of(json!(["Cats", "cats"]), "CATS").is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Lines that are asked for at a terminal, and what they answer.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent::questions::{ALWAYS, SESSION};
@@ -19,6 +20,12 @@ pub(super) const YES_OR_NO: &str = "[y/N] ";
 
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Bytes of an answer.
+const ANSWER_BYTES: usize = 1024;
+
+/// Held while a line that is there is read, or thrown away: who reads would wait for the next one.
+static TAKING: Mutex<()> = Mutex::new(());
 
 /// How long a question takes to be written at most where its terminal shows it at once.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(200);
@@ -46,21 +53,35 @@ pub(super) fn ask(
 
 /// The next line of a terminal, as [`ask`] takes it. A terminal that edits lines itself hands on keys such as Ctrl-L as
 /// control characters: they are no text, and left out.
-pub(super) fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
+pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
+    let mut bytes = [0; ANSWER_BYTES];
     // A terminal can be read once a whole line was typed.
-    loop {
-        match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
-            // What is typed from then on is for others.
-            Ok(_) | Err(Errno::INTR) if is_over() => return Ok(None),
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => break,
+    let read = loop {
+        let is_there = match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
+            Ok(ready) => ready > 0,
+            Err(Errno::INTR) => false,
             Err(error) => return Err(error.into()),
+        };
+        let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is typed from then on is for others.
+        if is_over() {
+            return Ok(None);
         }
-    }
-    let mut answer = String::new();
-    let read = BufReader::new(terminal.take(1024)).read_line(&mut answer)?;
+        match is_there.then(|| terminal.read(&mut bytes)) {
+            Some(Ok(read)) => break read,
+            Some(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            Some(Err(_)) | None => {}
+        }
+    };
+    let mut answer = String::from_utf8_lossy(&bytes[..read]).into_owned();
     answer.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
     Ok((read > 0).then_some(answer))
+}
+
+/// Throws away what was typed at a terminal and nobody has read, also of a line that has no end yet.
+pub(super) fn throw_away_typed(terminal: &File) -> io::Result<()> {
+    let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(tcflush(terminal, QueueSelector::IFlush)?)
 }
 
 /// Whether a line is a yes.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
-use agent::questions::{ALWAYS, DEADLINE, Decision, QuestionId, SESSION, STOPPED, parts};
+use agent::questions::{
+    ALWAYS, CALL_OVER, DEADLINE, Decision, QuestionId, SESSION, STOPPED, TAKEN_BACK, parts,
+};
 use commands::frontend::{
     Confirmation, EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer,
 };
@@ -17,10 +19,13 @@ use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
 
-use super::asking::{YES_OR_NO, ask, is_yes};
+use super::asking::{YES_OR_NO, ask, is_yes, throw_away_typed};
 use super::input::{self, ToldInput};
 use super::wait_line::WaitStage;
 use super::{ASKING, TERMINAL, Terminal, editor};
+
+/// What becomes of a line that was begun at a question which has ended.
+const NOT_SENT: &str = "(what was being typed at it goes nowhere)";
 
 impl Frontend for Terminal {
     fn is_attended(&self) -> bool {
@@ -62,6 +67,13 @@ impl Frontend for Terminal {
         if !self.questions().end(question) {
             return;
         }
+        // It was for whoever asked: neither the next message nor the next answer begins with it. A terminal that is gone
+        // needs nothing.
+        let _ = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(TERMINAL)
+            .and_then(|terminal| throw_away_typed(&terminal));
         let GivenAnswer { decision, word, by, reason } = *given;
         let own = format!("process {} ", std::process::id());
         let holds = match word {
@@ -69,14 +81,21 @@ impl Frontend for Terminal {
             Some(ALWAYS) => " for good",
             _ => "",
         };
+        let is_own_stop = reason == Some(STOPPED) && by.starts_with(&own);
         let said = match (decision, reason) {
-            (Decision::Denied, Some(STOPPED)) if by.starts_with(&own) => "cancelled by you".to_owned(),
+            (Decision::Denied, _) if is_own_stop => "cancelled by you".to_owned(),
+            (Decision::Denied, Some(why @ (CALL_OVER | TAKEN_BACK))) if by.starts_with(&own) => {
+                format!("no longer asked: {why}")
+            }
             (Decision::Approved, _) => format!("approved{holds} by {by}"),
             (Decision::Denied, None) => format!("denied by {by}"),
             (Decision::Denied, Some(reason)) => format!("denied by {by}: {reason}"),
         };
         // The question's line has no end yet.
         crate::output::to_stderr(&format!("\n{}", one_line(&said)));
+        if !is_own_stop {
+            crate::output::to_stderr(NOT_SENT);
+        }
     }
 
     fn note(&self, line: &str) {

@@ -1,5 +1,6 @@
 //! What a server of tools asks a person: a question of the session, which nobody else answers (docs/mcp.md).
 
+use std::fs::File;
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ use crate::laundering::may_fetch;
 use crate::mcp::{accepted, called, result, script, there};
 use crate::subagents::{nodes_of, of, spawn, subagents};
 use crate::terminal::Terminal;
-use crate::tools::calls;
+use crate::tools::{calls, nodes};
 use crate::trust::with_terminal;
 use crate::web::{Site, answer, named};
 use crate::world::{World, text};
@@ -54,8 +55,8 @@ fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
         (
             Some("the server of notes:ask asks you. Answer it? It is told to that server"),
             Some(
-                "  Who are you?\n  Say it all.\nfield name (text, at least 2 characters; needed): Name\n\
-                 field news (y or n; without it n): letters to you\nfield colour (one of r (Red), g (Green))"
+                "  Who are you?\n  Say it all.\n  field name (text, at least 2 characters; needed): Name\n  \
+                 field news (y or n; without it n): letters to you\n  field colour (one of r (Red), g (Green))"
             )
         )
     );
@@ -223,6 +224,66 @@ fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_t
     }
 }
 
+/// What is typed for a server is not said to the model, however its question ends.
+#[test]
+fn at_a_terminal_half_an_answer_to_a_question_that_ends_by_itself_goes_nowhere() {
+    let half = "4111 1111";
+    for is_field in [true, false] {
+        for (leaves, tells) in [
+            ("result", "no longer asked: its call has ended"),
+            ("back", "no longer asked: its server waits for no answer any more"),
+            ("dead", "no longer asked: its "),
+            ("deny", "(drawloom deny)"),
+            ("stop", "cancelled by you"),
+        ] {
+            let world = accepted(&[], &["notes:ask"], &format!("sandbox = \"off\"\n{EVERYTHING}"));
+            let project = text(&world.path("project"));
+            let arguments = json!({"leaves": leaves, "gates": project});
+            let asks = json!({"tool_calls": [called("notes:ask", &arguments)]});
+            script(&world, &[asks, json!({"text": "Done."}), json!({"text": "Heard."})]);
+            let gates = ["gate", "second-gate"].map(|name| {
+                let gate = File::create(world.path(&format!("project/{name}"))).unwrap();
+                gate.lock().unwrap();
+                gate
+            });
+            let words = ["--workspace", &project, "chat", "--color", "never"];
+            let mut terminal = Terminal::start(with_terminal(&world.command(&words)));
+            terminal.at_prompt();
+            terminal.types("go\r");
+            terminal.shows("[y/N, or n and why]");
+            if is_field {
+                terminal.types("y\r");
+                terminal.shows("Name >");
+                terminal.types(half);
+            } else {
+                terminal.types(&format!("n {half}"));
+            }
+            terminal.shows(half);
+            match leaves {
+                "deny" => {
+                    let (_, found) = world.json(&["approvals", "list"]);
+                    world.ok(&["deny", found["approvals"][0]["short_id"].as_str().unwrap()]);
+                }
+                "stop" => terminal.signal(Signal::INT),
+                _ => gates[0].unlock().unwrap(),
+            }
+            terminal.shows(tells);
+            gates.iter().for_each(|gate| gate.unlock().unwrap());
+            terminal.shows(if leaves == "stop" { "the turn was stopped" } else { "Done." });
+            terminal.at_prompt();
+            terminal.types("What now?\r");
+            terminal.shows(if leaves == "stop" { "Done." } else { "Heard." });
+            terminal.at_prompt();
+            let said: Vec<Value> =
+                nodes(&world).into_iter().filter(|node| node["author"] == "owner").collect();
+            let said: Vec<&str> = said.iter().map(|node| node["text"].as_str().unwrap()).collect();
+            assert_eq!(said, ["go", "What now?"], "{leaves}\n{}", terminal.contents());
+            let shown = Value::from(nodes(&world)).to_string();
+            assert!(!shown.contains("4111"), "{leaves}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     let world = world(&json!({}));
@@ -286,7 +347,7 @@ fn what_a_server_asks_in_a_subagent_is_asked_where_it_was_begun() {
     let mut chat = waiting(&world);
     let asked = question(&world, &mut chat);
     assert!(
-        asked["text"].as_str().unwrap().starts_with("poll: the server of notes:ask asks you."),
+        asked["text"].as_str().unwrap().starts_with("subagent \"poll\": the server of notes:ask asks you."),
         "{asked}"
     );
     world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--field", "name=Ann"]);
@@ -320,7 +381,9 @@ fn what_a_server_asks_while_several_of_its_calls_run_is_under_the_labels_of_all(
     let mut chat = waiting(&world);
     let asked = question(&world, &mut chat);
     let said = asked["text"].as_str().unwrap();
-    let rest = said.strip_prefix("one or two: ").or_else(|| said.strip_prefix("two or one: "));
+    let rest = said
+        .strip_prefix("subagent \"one\" or subagent \"two\": ")
+        .or_else(|| said.strip_prefix("subagent \"two\" or subagent \"one\": "));
     assert_eq!(
         rest,
         Some(
@@ -334,8 +397,8 @@ fn what_a_server_asks_while_several_of_its_calls_run_is_under_the_labels_of_all(
     let next = question(&world, &mut chat);
     let alone = next["text"].as_str().unwrap();
     assert!(
-        alone.starts_with("one: the server of notes:ask asks you. Answer")
-            || alone.starts_with("two: the server of notes:ask asks you. Answer"),
+        alone.starts_with("subagent \"one\": the server of notes:ask asks you. Answer")
+            || alone.starts_with("subagent \"two\": the server of notes:ask asks you. Answer"),
         "{next}"
     );
     world.ok(&["deny", next["short_id"].as_str().unwrap()]);

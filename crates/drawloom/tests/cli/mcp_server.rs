@@ -55,7 +55,7 @@ fn tools(is_changed: bool) -> Value {
             "ask",
             "Asks a person.",
             json!({
-                "visit": text, "times": number, "message": text, "about": text, "default": text, "params": {}, "beside": number,
+                "visit": text, "times": number, "message": text, "about": text, "default": text, "params": {}, "beside": number, "leaves": text, "gates": text,
             })
         ),
         tool("bad name", "Has a name that is none.", json!({})),
@@ -103,6 +103,12 @@ impl Messages {
     }
 }
 
+/// Waits until nobody holds this file of the folder `gates` any more.
+fn wait_for(gate: &str, arguments: &Value) {
+    let gates = arguments["gates"].as_str().unwrap();
+    fs::File::open(format!("{gates}/{gate}")).unwrap().lock().unwrap();
+}
+
 /// What this server asks a person, an answer each time.
 fn elicited(arguments: &Value, messages: &mut Messages) -> Vec<Value> {
     messages.wait_for_calls(arguments["beside"].as_u64().unwrap_or_default());
@@ -128,6 +134,20 @@ fn elicited(arguments: &Value, messages: &mut Messages) -> Vec<Value> {
     let ask = |number| {
         let id = format!("q{number}");
         say(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": asked}));
+        if let Some(leaves) = arguments["leaves"].as_str() {
+            wait_for("gate", arguments);
+            match leaves {
+                "back" => {
+                    say(
+                        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+                    );
+                    wait_for("second-gate", arguments);
+                }
+                "dead" => process::exit(3),
+                _ => {}
+            }
+            return json!("it was left");
+        }
         let answer = messages.answer(&id);
         answer.get("result").or(answer.get("error")).unwrap().clone()
     };

@@ -198,7 +198,7 @@ fn four_run_at_once_and_one_that_waits_for_a_yes_is_answered_where_it_was_begun(
     let chat = begun(&world, &["--wait", "60"], "Have it all done.");
     let question = questions(&world, 1).remove(0);
     let asked = question["text"].as_str().unwrap();
-    assert!(asked.starts_with("asks: write asks to run"), "{question}");
+    assert!(asked.starts_with("subagent \"asks\": write asks to run"), "{question}");
     assert!(question["session"].as_str().unwrap().starts_with("sub-"), "{question}");
     let rest = [("long", "limit"), ("one", "done"), ("two", "done"), ("five", "done")];
     let meanwhile = with(&[&[("asks", "waiting")], &rest[..]].concat());
@@ -207,7 +207,7 @@ fn four_run_at_once_and_one_that_waits_for_a_yes_is_answered_where_it_was_begun(
     assert_eq!(chat_code(&world, "/approve"), Some(0));
     let ended = chat.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
-    assert!(ended.status.success() && told.contains("asks: write asks to run"), "{told}");
+    assert!(ended.status.success() && told.contains("subagent \"asks\": write asks to run"), "{told}");
     assert_eq!(fs::read_to_string(world.path("project/MEMORY.md")).unwrap(), MEMORY);
     // After a restart.
     let all = with(&[&[("asks", "done")], &rest[..]].concat());
@@ -309,7 +309,7 @@ fn a_subagent_below_another_one_is_had_where_the_limit_lets_it() {
     let world = world(&lines, "[limits]\nsubagent_depth = 2\n");
     let chat = begun(&world, &["--wait", "60"], "Have it done.");
     let asked = questions(&world, 1)[0]["text"].as_str().unwrap().to_owned();
-    assert!(asked.starts_with("inner: write asks to run"), "{asked}");
+    assert!(asked.starts_with("subagent \"inner\": write asks to run"), "{asked}");
     assert_eq!(chat_code(&world, "/approve"), Some(0));
     let ended = chat.wait_with_output().unwrap();
     assert!(ended.status.success(), "{ended:?}");

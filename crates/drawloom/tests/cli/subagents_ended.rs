@@ -157,12 +157,17 @@ fn a_question_that_stands_at_the_terminal_is_shown_again_behind_what_is_shown_me
     );
     let mut terminal = at_terminal(&world);
     terminal.types("Begin.\r");
-    terminal.shows("asks: write asks to run");
+    terminal.shows("subagent \"asks\": write asks to run");
     fs::write(world.path("project/go"), "").unwrap();
     terminal.shows("The quick one is done.");
     let asked = |terminal: &Terminal| {
         let shown = terminal.contents();
-        let last = shown.trim_end().rsplit("asks: write asks to run").next().unwrap_or_default().to_owned();
+        let last = shown
+            .trim_end()
+            .rsplit("subagent \"asks\": write asks to run")
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         shown.contains("The quick one is done.")
             && last.contains("or n and why]")
             && !last.contains("quick one")
@@ -268,7 +273,7 @@ fn at_a_terminal_questions_are_answered_and_the_result_is_answered_by_itself() {
     let world = world(&lines, "");
     let mut terminal = at_terminal(&world);
     terminal.types("Be kind.\r");
-    terminal.shows("kind: write asks to run");
+    terminal.shows("subagent \"kind\": write asks to run");
     terminal.types("yes\r");
     terminal.shows("It is kind now.");
     terminal.until("an answer", |terminal| {

@@ -337,7 +337,7 @@ impl PersonAtTerminal<'_> {
 
 #[test]
 fn s4_at_a_terminal_it_is_asked_once_and_the_answer_is_kept_both_ways() {
-    for (answer, loaded) in [("y\n", true), ("n\n", false)] {
+    for (answer, loaded) in [("y\n", true), ("n\n", false), ("go on\nyess\ny\n", true)] {
         let world = World::new();
         let clone = clone(&world);
         let chat = ["chat", "-m", "hi", "--model", "script:echo"];

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use context::elicitation::QuestionEnd;
 use loom::Trust;
 use policy::{
     Attendance, Decision as PolicyDecision, Effect, LastingAnswers, Pattern, Permission, SessionFacts,
@@ -194,10 +195,16 @@ impl Turn<'_> {
             outside.iter().map(String::as_str).chain(lines).chain(remembers.iter().map(String::as_str));
         let text = [asks.as_str()].into_iter().chain(about).collect::<Vec<_>>().join("\n");
         let place = Some((site.view, id.answer.as_position()));
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
+        let asker = QuestionContext {
+            call: site.call,
+            tree: site.tree,
+            guards: &[site.held.guard()],
+            place,
+            end: QuestionEnd::never(),
+        };
         let decides = format!("{tool}, call {}:", id.number + 1);
         let kind = QuestionKind::Approval;
-        let question = Question { kind, text, subject: decides, answers, form: None, label: None };
+        let question = Question { kind, text, subject: decides, answers, form: None, whose: None };
         let Answer { decision, word, reason, .. } = self.runtime.ask(&asker, question).await?;
         if decision == Decision::Denied {
             denied.shown().push(shown);

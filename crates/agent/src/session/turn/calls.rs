@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use context::elicitation::QuestionEnd;
 use context::segment::Source;
 use context::tools::server_of;
 use futures_util::future::BoxFuture;
@@ -195,7 +196,13 @@ impl Turn<'_> {
             })?;
         }
         let place = Some((site.view, answer.as_position()));
-        let asker = QuestionContext { call: site.call, tree: site.tree, guards: &[site.held.guard()], place };
+        let asker = QuestionContext {
+            call: site.call,
+            tree: site.tree,
+            guards: &[site.held.guard()],
+            place,
+            end: QuestionEnd::never(),
+        };
         let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };
         for batch in batches(registry, calls) {
             let mut running = FuturesUnordered::new();

@@ -7,10 +7,11 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use context::elicitation::{Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply};
+use context::elicitation::{
+    Elicit, Elicitation, ElicitationCaller, ElicitationMode, ElicitationReply, QuestionEnd,
+};
 use egress::{Gate, Purpose, Reach, Rule, Url};
 use loom::{TreeId, ViewName};
-use model::Cancel;
 use serde_json::Value;
 use store::{CallId, Guard};
 
@@ -19,7 +20,7 @@ use super::call_site::CallSite;
 use super::calls::AskedCall;
 use crate::call::Call;
 use crate::event::QuestionKind;
-use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext};
+use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext, in_subagent};
 use crate::runtime::Runtime;
 
 /// Characters of what a server says, lines of it that are shown, bytes of its form, and of an address that it sends a person to.
@@ -74,7 +75,7 @@ impl PersonOfCall {
         let (asks, form) = match mode {
             ElicitationMode::Form(schema) => {
                 let form = Form::new(self.masked(&schema)?)?;
-                about.extend(form.fields().iter().map(|field| format!("field {}", field.line())));
+                about.extend(form.fields().iter().map(|field| format!("  field {}", field.line())));
                 ("Answer it? It is told to that server", Some(form))
             }
             ElicitationMode::Url(address) => {
@@ -90,8 +91,11 @@ impl PersonOfCall {
             ),
         };
         let is_of_subagents = callers.iter().any(|caller| caller.label.is_some());
-        let label = is_of_subagents
-            .then(|| any_of(callers.iter().map(|caller| caller.label.as_deref().unwrap_or(CONVERSATION))));
+        let whose: Vec<String> = callers
+            .iter()
+            .map(|caller| caller.label.as_deref().map_or_else(|| CONVERSATION.to_owned(), in_subagent))
+            .collect();
+        let whose = is_of_subagents.then(|| any_of(whose.iter().map(String::as_str)));
         let text = [format!("the server of {tools} asks you.{beside} {asks}")];
         let text = text.into_iter().chain(about).collect::<Vec<_>>().join("\n");
         Ok(Question {
@@ -99,7 +103,7 @@ impl PersonOfCall {
             // What it says may be a secret that it was told.
             text: self.runtime.masker.mask_entering(&text).text.into_owned(),
             subject: format!("what the server of {tools} asked:"),
-            label,
+            whose,
             answers: vec![ANSWER.to_owned()],
             form,
         })
@@ -118,20 +122,23 @@ impl PersonOfCall {
             .map_err(|error| error.to_string())
     }
 
-    async fn reply(&self, asked: Elicitation, end: Cancel) -> ElicitationReply {
+    async fn reply(&self, asked: Elicitation, end: QuestionEnd) -> ElicitationReply {
         let question = match self.question(asked) {
             Ok(question) => question,
             Err(why) => return ElicitationReply::Refused(why),
         };
         let place = Some((&self.view, self.id.answer.as_position()));
-        // What stops the turn ends the call.
-        let call = Call { cancel: end.clone(), ..self.call.clone() };
-        let asker =
-            QuestionContext { call: &call, tree: self.tree, guards: slice::from_ref(&self.guard), place };
+        let asker = QuestionContext {
+            call: &self.call,
+            tree: self.tree,
+            guards: slice::from_ref(&self.guard),
+            place,
+            end: end.clone(),
+        };
         match self.runtime.ask(&asker, question).await {
             Ok(Answer { decision: Decision::Approved, values, .. }) => ElicitationReply::Accepted(values),
             Ok(Answer { by: Some(_), .. }) => ElicitationReply::Declined,
-            Ok(_) if end.is_cancelled() => ElicitationReply::Cancelled,
+            Ok(_) if end.is_there() || self.call.cancel.is_cancelled() => ElicitationReply::Cancelled,
             Ok(_) => {
                 self.unanswered.store(true, Ordering::Relaxed);
                 self.call.note(format!("the server of {} asked something, and nobody answered", self.tool));
@@ -151,7 +158,7 @@ impl Elicit for PersonOfCall {
     fn elicit(
         &self,
         asked: Elicitation,
-        end: Cancel,
+        end: QuestionEnd,
     ) -> Pin<Box<dyn Future<Output = ElicitationReply> + Send + '_>> {
         Box::pin(self.reply(asked, end))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use context::elicitation::QuestionEnd;
 use loom::{Author, NodeId, TreeId, Trust};
 use store::{Principal, SessionId};
 
@@ -97,7 +98,13 @@ impl Turn<'_> {
     ) -> Vec<Pending> {
         limits.hear(std::slice::from_ref(&first));
         let call = self.call(held, (&first.author, first.trust), limits);
-        let asker = QuestionContext { call: &call, tree, guards: &[held.guard()], place: None };
+        let asker = QuestionContext {
+            call: &call,
+            tree,
+            guards: &[held.guard()],
+            place: None,
+            end: QuestionEnd::never(),
+        };
         match limits.require(self.runtime, &asker).await {
             Ok(()) => {
                 let mut batch = self.untold(tree, &first).await;
