@@ -90,7 +90,7 @@ fn the_mode_of_a_login_is_repaired_and_named_and_none_behind_a_link() {
     let login = home.dir(HomeDir::Logins).unwrap().join("issues.json");
     fs::write(&login, "{}").unwrap();
     chmod(&login, 0o666);
-    assert_eq!(open(home.root()).unwrap().repaired(), [login.clone()]);
+    assert_eq!(open(home.root()).unwrap().repaired(), std::slice::from_ref(&login));
     assert_eq!(mode(&login), 0o600);
     let outside = tmp.path().join("outside");
     fs::rename(home.root().join("oauth"), &outside).unwrap();
