@@ -39,7 +39,6 @@ const SHOWN_AGAIN: &str = "[The plan, as you set it last:";
 /// Nodes that are read at a time.
 const PAGE: u32 = 64;
 
-/// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
@@ -48,7 +47,6 @@ pub enum StepState {
     Done,
 }
 
-/// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {

@@ -75,14 +75,13 @@ pub(crate) fn tools() -> [Tool; 3] {
         Tool::of_conversation(
             SPAWN,
             "Hand a task of its own to a subagent, which works on it in the background with your tools. Returns its id at \
-             once; what it comes to is told to you when it is done, and you need not wait or ask for it.",
+             once; what it comes to is told to you by itself.",
             |place, task: SubagentTask| Ok((of(place)?.spawn(task, place)?, Trust::Owner)),
         )
         .in_order(),
         Tool::of_conversation(
             STATUS,
-            "Say how your subagents stand: whether they run, wait for an answer of the owner's or have ended, and what \
-             they cost.",
+            "Say whether your subagents run, wait for an answer of the owner's or have ended, and what they cost.",
             |place, asked: StatusArguments| of(place)?.status(asked.id.as_deref()),
         ),
         Tool::of_conversation(STOP, "Stop a subagent.", |place, asked: StopArguments| {

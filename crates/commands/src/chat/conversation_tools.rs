@@ -32,7 +32,7 @@ pub(super) fn tools(runtime: &Runtime) -> Vec<Tool> {
     vec![
         Tool::of_conversation(
             CONTEXT_STATUS,
-            "Say how full the context window was at the last request, what filled it, and what in it is from outside.",
+            "Say how full the context window is, what fills it, and what in it is from outside.",
             move |place, _: NoArguments| status(&of_status, place),
         )
         .beside_the_core(),
@@ -45,7 +45,7 @@ pub(super) fn tools(runtime: &Runtime) -> Vec<Tool> {
         .beside_the_core(),
         Tool::of_conversation(
             RECALL,
-            "Read a part of this conversation that is no longer shown, or of which only a part is: by the id of its node.",
+            "Read a node of this conversation that is no longer shown, or only in part.",
             move |place, asked: RecallArguments| recall(&of_recall, place, &asked),
         ),
     ]

@@ -17,7 +17,7 @@ use super::scratch::Scratch;
 use super::scripted::Scripted;
 
 /// Tools of the agent that has many: so many of the owner's own stand beside the others.
-const OWN_TOOLS: usize = 39;
+const OWN_TOOLS: usize = 38;
 /// Skills of the agent that has many, and the characters of the description of each.
 const SKILLS: usize = 100;
 const DESCRIPTION: usize = 150;

@@ -17,7 +17,8 @@ use crate::world::{Run, World, lacks, text};
 /// Puts a pipe, and then an endless link, in the place of a file, and has a command come to its end each time.
 fn ends_beside(world: &World, name: &str, arguments: &[&str], check: impl Fn(&Run, &str)) {
     let (path, project) = (world.home().join(name), text(&world.path("project")));
-    let kept = path.with_extension("kept");
+    // Outside the home, where commands remove what they do not know.
+    let kept = world.path("kept");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let had = fs::rename(&path, &kept).is_ok();
     for kind in ["pipe", "link"] {
@@ -32,6 +33,7 @@ fn ends_beside(world: &World, name: &str, arguments: &[&str], check: impl Fn(&Ru
         }
     }
     if had {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::rename(&kept, &path).unwrap();
     }
 }

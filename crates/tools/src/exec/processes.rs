@@ -24,8 +24,8 @@ use super::{
 use crate::changes::line_name;
 use crate::tool::{CallScope, Tool, ToolScope};
 
-const DESCRIPTION: &str = "Looks at a command that exec started in the background: says what it printed since the last \
-look and whether it ended. It waits for a text, writes to its input or closes it, or ends it, where the call says so.";
+const DESCRIPTION: &str = "Says what a command in the background printed since the last look, and whether it ended. It waits \
+for a text, writes to its input or closes it, or ends it, where the call says so.";
 
 /// Commands of a session whose end is remembered.
 const REMEMBERED: usize = 64;
@@ -102,7 +102,7 @@ pub(crate) struct Arguments {
     timeout: Option<u32>,
     /// Text for its standard input, with its own line ends.
     input: Option<String>,
-    /// Close its standard input, after `input` where there is any: it reads the end.
+    /// Close its standard input, after `input`.
     #[serde(default)]
     end_of_input: bool,
     /// End it with all it started.

@@ -10,8 +10,8 @@ use super::relocation::{paths_used, require_seen};
 use crate::changes::{EntryKind, Subtree, SubtreeChange};
 use crate::tool::{CallScope, ToolScope};
 
-pub(super) const DESCRIPTION: &str = "Delete a file or a folder with all it holds. What is deleted is kept: the owner can \
-                                      take it back.";
+pub(super) const DESCRIPTION: &str =
+    "Delete a file or a folder with all it holds. The owner can take it back.";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

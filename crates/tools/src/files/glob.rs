@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     pattern: String,
     /// Folder to look in; the workspace without it.
     path: Option<String>,
-    /// Whether files that git ignores are found as well.
+    /// Find files that git ignores, too.
     #[serde(default)]
     ignored: bool,
 }

@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     /// Matching lines shown at most.
     #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
-    /// Whether files that git ignores are searched as well.
+    /// Search files that git ignores, too.
     #[serde(default)]
     ignored: bool,
 }
