@@ -45,7 +45,7 @@ pub enum ElicitationReply {
 /// What ends a question that nobody has answered.
 #[derive(Debug, Clone)]
 pub struct QuestionEnd {
-    /// Its call is over.
+    /// The end of the call.
     pub call: Cancel,
     /// Whoever asked takes it back.
     pub question: Cancel,

@@ -76,7 +76,7 @@ impl fmt::Debug for SessionSkill {
 /// Skills within reach of a session at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct SkillsInReach {
-    /// Those that may be followed.
+    /// Skills that may be followed.
     pub followable: Vec<SessionSkill>,
     /// Names of those that their owner switched off.
     pub disabled: Vec<String>,

@@ -47,7 +47,7 @@ pub struct ServerShown {
 #[serde(rename_all = "snake_case")]
 pub enum ServerHome {
     Removed,
-    /// It stays, as the server runs in another process.
+    /// Left where it is, as the server runs in another process.
     InUse,
 }
 

@@ -71,7 +71,7 @@ impl SkillFinder {
         }
     }
 
-    /// Those of some skills that may be followed.
+    /// Skills, of these, that may be followed.
     pub(super) fn followable(&self, skills: &[Skill]) -> Vec<SessionSkill> {
         let offered = skills.iter().filter(|skill| skill.is_eligible());
         offered.map(|skill| self.followed(skill)).collect()

@@ -62,7 +62,7 @@ const WORDS: [&str; 58] = [
     "muss immer",
 ];
 
-/// The same in Chinese, which has no spaces between words.
+/// Words of a decision in Chinese, which has no spaces between words.
 const CHINESE: [&str; 17] = [
     "我们用",
     "我们使用",

@@ -12,7 +12,8 @@ const INTRODUCTION: &str = "\
 <!-- Written from the types of the keys. To bring it up to date: DRAWLOOM_WRITE_DOCS=1 cargo test -p drawloom reference -->
 
 Settings are in `config.toml` in the home (`~/.drawloom`, or the folder that `--home` or `DRAWLOOM_HOME` names). Secrets are in
-`keys.toml` beside it, in sections of the same names. `drawloom config path` shows where the home is.
+`keys.toml` beside it, in sections of the same names. `drawloom config path` shows where the home is. A folder becomes one that is
+empty, or holds what a home has alone, such as a `config.toml` or a folder `skills/` that you made by hand.
 
 The order of precedence is: a flag, the environment (`DRAWLOOM_SECTION__KEY`, such as `DRAWLOOM_LOG__LEVEL=debug` or
 `DRAWLOOM_PROVIDERS__BOX__WINDOW=32768`), the file, the default. `drawloom config get KEY` says which of them set the value. An
@@ -21,7 +22,8 @@ read leave it out and say so; a `keys.toml` that others may read is closed to th
 `drawloom config set KEY VALUE` keeps comments and order. It never writes to a broken file, nor to one that is a link or has a
 second name (exit 4). The value `-` reads the value from standard input. A secret is asked for at a terminal if it is left out, and not
 shown, so that it does not stay in the history of the shell. `drawloom config unset KEY` takes a key out of the file, also one
-that there is not, and `drawloom config unset providers.NAME` a whole section with its key; an empty value is none.
+that there is not, and `drawloom config unset providers.NAME` a whole section with its key (that of a server is taken out by `drawloom mcp remove NAME`);
+an empty value is none.
 
 ```sh
 drawloom config path

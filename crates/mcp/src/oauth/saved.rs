@@ -70,7 +70,7 @@ impl SavedLogin {
         Ok(all)
     }
 
-    /// Its name in its folder.
+    /// Name of the file in its folder, without `.json`.
     pub fn name(&self) -> &str {
         &self.name
     }
