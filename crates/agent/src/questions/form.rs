@@ -1,11 +1,14 @@
 //! Forms: what a question asks for besides yes or no, as a server of tools describes it (spec: agent §5 *Elicitation*).
 
-use std::collections::HashSet;
+mod choice;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 use text::terminal::one_line;
 use tools::ArgumentSchema;
+
+pub use choice::Choice;
+use choice::{choices, has_names_of_their_own, named};
 
 /// Fields of a form at most, and choices of one.
 const MOST_FIELDS: usize = 20;
@@ -59,13 +62,6 @@ pub enum FieldKind {
     Choices(Vec<Choice>),
 }
 
-/// What may be chosen, and how it is called where that is another word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    pub value: String,
-    pub title: Option<String>,
-}
-
 impl Form {
     /// # Errors
     /// Why nobody could fill it in.
@@ -111,8 +107,8 @@ impl Form {
         ArgumentSchema::with_formats(&alone).and_then(|schema| schema.check(&json!({name: value}))).err()
     }
 
-    /// What is answered by the texts that were given for its fields; an empty one is that of a field which is left out, or
-    /// has its default.
+    /// What is answered by the texts that were given for its fields; an empty one is that of a field which is left out,
+    /// or has its default.
     ///
     /// # Errors
     /// Everything that does not fit.
@@ -173,15 +169,6 @@ impl FormField {
     /// # Errors
     /// Why a text is none of its values.
     fn value(&self, text: &str) -> Result<Value, String> {
-        let choice = |choices: &[Choice], text: &str| {
-            let chosen = choices.iter().find(|choice| choice.value == text);
-            let chosen =
-                chosen.or_else(|| choices.iter().find(|choice| choice.title.as_deref() == Some(text)));
-            let chosen = chosen.or_else(|| only_one(choices, text));
-            let chosen =
-                chosen.ok_or_else(|| format!("{} is none of {}", shortened(text), named(choices)))?;
-            Ok::<_, String>(Value::from(chosen.value.clone()))
-        };
         match &self.kind {
             FieldKind::Text => Ok(text.into()),
             FieldKind::Number => {
@@ -193,10 +180,10 @@ impl FormField {
                 "n" | "no" | "false" => Ok(false.into()),
                 _ => Err(format!("{} is neither y nor n", shortened(text))),
             },
-            FieldKind::Choice(choices) => choice(choices, text),
+            FieldKind::Choice(choices) => choice::chosen(choices, text),
             FieldKind::Choices(choices) => text
                 .split(',')
-                .map(|one| choice(choices, one.trim()))
+                .map(|one| choice::chosen(choices, one.trim()))
                 .collect::<Result<Vec<_>, _>>()
                 .map(Value::Array),
         }
@@ -251,16 +238,6 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
     Ok(FormField { name: name.to_owned(), about, kind, takes, is_required, default })
 }
 
-/// Whether no name leads to two of the choices.
-fn has_names_of_their_own(choices: &[Choice]) -> bool {
-    let names = |choice: &Choice| {
-        let title = choice.title.clone().filter(|title| *title != choice.value);
-        [Some(choice.value.clone()), title].into_iter().flatten()
-    };
-    let all: Vec<String> = choices.iter().flat_map(names).collect();
-    all.iter().collect::<HashSet<_>>().len() == all.len()
-}
-
 /// What a field takes, with its bounds.
 ///
 /// # Errors
@@ -306,44 +283,6 @@ fn takes(property: &Value, kind: &FieldKind) -> Result<String, String> {
             format!("{number}, with commas, of {}", named(choices))
         }
     })
-}
-
-/// What may be chosen; none where anything may.
-///
-/// # Errors
-/// A choice is no text.
-fn choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
-    let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("a choice is no text");
-    if let Some(titled) = property["oneOf"].as_array().or_else(|| property["anyOf"].as_array()) {
-        let choice = |one: &Value| {
-            Ok::<_, String>(Choice {
-                value: text(&one["const"])?,
-                title: one["title"].as_str().map(str::to_owned),
-            })
-        };
-        return titled.iter().map(choice).collect::<Result<_, _>>().map(Some);
-    }
-    let Some(values) = property["enum"].as_array() else { return Ok(None) };
-    let title = |number: usize| property["enumNames"][number].as_str().map(str::to_owned);
-    let choice = |(number, value)| Ok::<_, String>(Choice { value: text(value)?, title: title(number) });
-    values.iter().enumerate().map(choice).collect::<Result<_, _>>().map(Some)
-}
-
-/// The one choice whose value or title is a text but for its case; none where there are several.
-fn only_one<'c>(choices: &'c [Choice], text: &str) -> Option<&'c Choice> {
-    let lower = text.to_lowercase();
-    let is_it = |name: &str| name.to_lowercase() == lower;
-    let mut fitting =
-        choices.iter().filter(|choice| is_it(&choice.value) || choice.title.as_deref().is_some_and(is_it));
-    fitting.next().filter(|_| fitting.next().is_none())
-}
-
-fn named(choices: &[Choice]) -> String {
-    let named = choices.iter().map(|choice| match &choice.title {
-        Some(title) if *title != choice.value => format!("{} ({title})", choice.value),
-        _ => choice.value.clone(),
-    });
-    named.collect::<Vec<_>>().join(", ")
 }
 
 /// A value as it is typed.

@@ -404,7 +404,7 @@ impl Fake {
 /// Greets whoever connects, and reads what they say.
 pub(crate) fn take(listener: &UnixListener) -> (UnixStream, Value) {
     let (mut stream, _) = listener.accept().unwrap();
-    tell(&mut stream, &json!({"reply": "ready", "version": 5}));
+    tell(&mut stream, &json!({"reply": "ready", "version": 6}));
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).unwrap();
     (stream, serde_json::from_str(&line).unwrap())
