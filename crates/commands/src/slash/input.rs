@@ -158,7 +158,7 @@ mod tests {
             ("/Quit", Some("quit")),
             ("/undo2", Some("undo")),
             ("/xyzzyxyzzy", None),
-            ("/nope", None),
+            ("/wxyz", None),
             ("/", None),
             ("/ status", None),
         ] {

@@ -1,5 +1,7 @@
 //! Ports of a server in the background that its owner opens: asked for, reached, and closed with it.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{ErrorKind, Read as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
@@ -13,9 +15,14 @@ use crate::terminal::Terminal;
 use crate::tools::{calls, chat, nodes};
 use crate::world::{World, lacks, text};
 
-/// A port of the machine that nobody has.
+/// A port of the machine that nobody has, and that the system gives to nobody who asks for any.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let port = 20_000 + (RandomState::new().build_hasher().finish() % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A server in the background that asks for its port.

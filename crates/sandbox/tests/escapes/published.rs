@@ -1,6 +1,8 @@
 //! Ports of the machine that lead to a server of a session, and to nothing else.
 
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -15,9 +17,14 @@ use crate::world::{User, World};
 
 const REFUSED: &str = "ConnectionRefused";
 
-/// A port of the machine that nobody has.
+/// A port of the machine that nobody has, and that the system gives to nobody who asks for any.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let port = 20_000 + (RandomState::new().build_hasher().finish() % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn server(port: u16) -> String {

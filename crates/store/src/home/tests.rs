@@ -172,7 +172,7 @@ fn what_an_owner_makes_by_hand_stands_in_a_new_home_and_what_is_in_the_way_is_na
         fs::create_dir(folder).unwrap();
         chmod(folder, 0o755);
     }
-    assert!(open(tmp.path()).unwrap().repaired().is_empty());
+    assert_eq!(open(tmp.path()).unwrap().repaired(), [tmp.path().to_owned()]);
     assert!(made.iter().all(|folder| mode(folder) == 0o755), "what is not ours is left alone");
     for other in ["thesis.tex", "letter.txt"] {
         fs::write(tmp.path().join(other), "").unwrap();
