@@ -114,7 +114,10 @@ fn answer_everything(world: &World) {
     let mut waiting = world.command(&words).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let asked = question(world, &mut waiting);
     let about = asked["about"].as_str().unwrap();
-    assert!(about.contains("field titledMultipleSelectEnum (1 to 3, with commas, of fish-1 (Tuna)"), "{about}");
+    assert!(
+        about.contains("field titledMultipleSelectEnum (1 to 3, with commas, of fish-1 (Tuna)"),
+        "{about}"
+    );
     let fields = [
         "name=Ann",
         "integer=7",
