@@ -17,7 +17,7 @@ use crate::results::mcp::{
 use crate::rights::Asker;
 use crate::servers::{Servers, saved, saved_login};
 use crate::settings::ConfiguredServer;
-use crate::{server_detail, server_login};
+use crate::{server_detail, server_home, server_login};
 
 /// File in which other programs keep the servers of a workspace.
 const OF_WORKSPACE: &str = ".mcp.json";
@@ -40,6 +40,7 @@ pub(crate) async fn command(
             server_detail::get(app, &named.name).map(Box::new).map(CommandOutcome::ServerDetail)
         }
         McpCommand::Test(named) => {
+            confirm_kept(app, &named.name)?;
             let offer = offer(app, &named.name).await?;
             let accepted = saved(app, &named.name).read().unwrap_or_default();
             Ok(CommandOutcome::ServerTested(tested(app, &named.name, &offer, &accepted)))
@@ -118,6 +119,18 @@ fn of_workspace(app: &App) -> Option<WorkspaceServers> {
     let names = servers.into_iter().flat_map(|servers| servers.keys()).take(MOST_NAMES);
     let names = names.map(|name| one_line(name).chars().take(100).collect()).collect();
     Some(WorkspaceServers { file: folder.join(OF_WORKSPACE), names })
+}
+
+/// Asks before another program than the one whose tools were accepted is started, where that kept something.
+fn confirm_kept(app: &App, name: &str) -> Result<(), CommandError> {
+    let is_another = app.settings.mcp.get(name).is_some_and(|server| server.url.is_none())
+        && saved(app, name).has_others();
+    let Some(kept) = server_home::kept(app.runtime.home.root(), name).filter(|_| is_another) else {
+        return Ok(());
+    };
+    let confirmed = app.frontend.confirm_shown(&[kept], &format!("Start {name}?"));
+    let hint = format!("`drawloom mcp accept {name} --yes` starts it and asks nothing");
+    confirmed.require("not_accepted", format!("{name} was not started"), hint)
 }
 
 /// Starts a server, and asks for its tools.
@@ -199,6 +212,9 @@ fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) 
 /// Shows what is new or changed, and accepts it.
 async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, CommandError> {
     let McpAcceptArgs { name, tools, yes } = args;
+    if !yes {
+        confirm_kept(app, name)?;
+    }
     let mut offer = offer(app, name).await?;
     // What is not checked is not called.
     let server = &app.settings.mcp[name];

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use asking::LINE_BYTES;
 use asking::{YES_OR_NO, ask, is_yes, typed};
 use commands::frontend::Frontend;
 pub(crate) use hidden::hidden_line;

@@ -20,7 +20,7 @@ pub struct AcceptedTools {
     /// Name and version that the server gave itself then.
     #[serde(default)]
     pub server: String,
-    /// Digest of the program or address that they are of; none in a file of an earlier version.
+    /// Digest of the program or address that they are of; none in a file of an earlier version, whose tools are of no program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<Digest>,
     tools: Vec<AcceptedTool>,
@@ -147,7 +147,7 @@ impl SavedTools {
     }
 
     fn is_of_another(&self, accepted: &AcceptedTools) -> bool {
-        self.program.zip(accepted.program).is_some_and(|(now, then)| now != then)
+        self.program.is_some_and(|now| accepted.program != Some(now)) && !accepted.tools.is_empty()
     }
 
     fn read_any(&self) -> Result<AcceptedTools, String> {

@@ -307,8 +307,8 @@ impl ToolRegistry {
             let hint = match (near, server_of(name)) {
                 (Some(near), _) => format!("did you mean {near}?"),
                 (None, Some((server, _))) if !self.has_server(server) => format!(
-                    "no tool of a server {server} is accepted here; one that its owner adds is there in conversations that are \
-                     opened later"
+                    "no tool of a server {server} is accepted as it is now (`drawloom mcp list` says why); one that its owner \
+                     accepts is there in conversations that are opened later"
                 ),
                 (None, Some(_)) => OF_NO_SERVER.to_owned(),
                 (None, None) => format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),

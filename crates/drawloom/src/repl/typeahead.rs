@@ -22,11 +22,10 @@ use super::keys::{Keys, QUIT};
 use super::lines::{is_open, joined, without_reports};
 use crate::output::Output;
 use crate::terminal::{
-    SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal, stop_process,
+    LINE_BYTES, SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal,
+    stop_process,
 };
 
-/// Most bytes of a line in the terminal's line mode.
-const LINE: usize = 4096;
 /// Lines that may wait to be looked at (spec: scale §4 `steering`). Further ones wait in the terminal.
 const WAITING: usize = 64;
 
@@ -169,7 +168,7 @@ fn read_keys(
     (person, output): (&Terminal, Output),
     mut keys: Keys,
 ) -> TypedAhead {
-    let mut bytes = [0; LINE];
+    let mut bytes = [0; LINE_BYTES];
     let mut left = Vec::new();
     let mut is_ending = false;
     let mut came = Instant::now();
@@ -251,7 +250,7 @@ fn read_lines(
 
 /// Whether the terminal may have cut a line in its line mode: with its end it is as long as one can be.
 fn is_cut(line: &[u8]) -> bool {
-    line.len() >= LINE
+    line.len() >= LINE_BYTES
 }
 
 /// The error of a line that was cut: nothing of it is sent.
@@ -259,7 +258,7 @@ pub(super) fn cut() -> CommandError {
     CommandError::usage(
         format!(
             "this terminal takes no more than {} bytes in a line: the rest was cut, and nothing of it was sent",
-            LINE - 1
+            LINE_BYTES - 1
         ),
         "give a longer text with `drawloom chat -m -` or `drawloom chat -m TEXT --file FILE`, or here with /file PATH",
     )
@@ -287,7 +286,7 @@ pub(super) enum ReadLine {
 
 /// One line; waits for it.
 pub(super) fn read_line(mut terminal: &File) -> ReadLine {
-    let mut bytes = [0; LINE];
+    let mut bytes = [0; LINE_BYTES];
     loop {
         match terminal.read(&mut bytes) {
             Ok(0) => return ReadLine::End,

@@ -21,8 +21,12 @@ pub(super) const YES_OR_NO: &str = "[y/N] ";
 /// How often it is looked whether a question was answered elsewhere.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Bytes of an answer.
-const ANSWER_BYTES: usize = 1024;
+/// Most bytes of a line in a terminal's line mode, with its end: it cuts off what is typed beyond.
+pub(crate) const LINE_BYTES: usize = 4096;
+
+/// What stands behind a line that was cut.
+const TOO_LONG: &str =
+    "this terminal takes no more than 4095 bytes in a line, and the rest was cut; once more > ";
 
 /// Held while a line that is there is read, or thrown away: who reads would wait for the next one.
 static TAKING: Mutex<()> = Mutex::new(());
@@ -52,9 +56,9 @@ pub(super) fn ask(
 }
 
 /// The next line of a terminal, as [`ask`] takes it. A terminal that edits lines itself hands on keys such as Ctrl-L as
-/// control characters: they are no text, and left out.
+/// control characters: they are no text, and left out. A line that the terminal may have cut is asked for once more.
 pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
-    let mut bytes = [0; ANSWER_BYTES];
+    let mut bytes = [0; LINE_BYTES];
     // A terminal can be read once a whole line was typed.
     let read = loop {
         let is_there = match poll(&mut [PollFd::new(&terminal, PollFlags::IN)], Some(&LOOK)) {
@@ -68,6 +72,7 @@ pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Resu
             return Ok(None);
         }
         match is_there.then(|| terminal.read(&mut bytes)) {
+            Some(Ok(LINE_BYTES)) => terminal.write_all(TOO_LONG.as_bytes())?,
             Some(Ok(read)) => break read,
             Some(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             Some(Err(_)) | None => {}

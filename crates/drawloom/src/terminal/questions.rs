@@ -12,7 +12,7 @@ use commands::slash::{Input, SlashCommand, parse};
 use text::terminal::{explicit, one_line};
 use tokio::sync::{mpsc, oneshot};
 
-use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
+use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, throw_away_typed, typed};
 use super::{TERMINAL, Terminal, TerminalMode, columns};
 use crate::render::foreign_in_columns;
 
@@ -186,6 +186,8 @@ impl Terminal {
             };
             fields.push((field.name, text.trim().to_owned()));
         }
+        // Further lines of a paste are for nobody.
+        throw_away_typed(terminal)?;
         Ok(Some(fields))
     }
 }

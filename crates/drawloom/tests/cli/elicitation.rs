@@ -224,6 +224,34 @@ fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_t
     }
 }
 
+/// A line longer than a terminal takes is asked for once more, and further lines of a paste are for nobody.
+#[test]
+fn at_a_terminal_what_is_typed_into_a_field_is_the_fields_alone() {
+    let world = world(&json!({}));
+    let project = text(&world.path("project"));
+    let words = ["--workspace", &project, "chat", "--color", "never"];
+    let mut terminal = Terminal::start(with_terminal(&world.command(&words)));
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("[y/N, or n and why]");
+    terminal.types("y\r");
+    terminal.shows("Name >");
+    terminal.types(&format!("{}4711\r", "a".repeat(5_000)));
+    terminal.shows("once more >");
+    terminal.types(&format!("{}0815\r", "b".repeat(1_500)));
+    terminal.shows("letters to you >");
+    terminal.types("\r");
+    terminal.shows("g (Green)) >");
+    terminal.types("\rand 4712\r");
+    terminal.at_prompt();
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    let told = result(&world, "notes:ask");
+    assert!(told.contains("bbbb0815"), "the field has all of it: {told}");
+    let said = nodes(&world).iter().map(|node| node["text"].to_string()).collect::<String>();
+    assert!(!said.contains("4711") && !said.contains("4712"), "{said}");
+}
+
 /// What is typed for a server is not said to the model, however its question ends.
 #[test]
 fn at_a_terminal_half_an_answer_to_a_question_that_ends_by_itself_goes_nowhere() {

@@ -147,6 +147,20 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
             && told.contains("the rule `allow notes:page` lets models call them unasked"),
         "{asked:?}"
     );
+    // It is told of what the one before kept before it can read it.
+    fs::write(world.home().join("sandbox/servers/notes/home/token"), "a login").unwrap();
+    let kept = "it has what the program before it kept in its HOME";
+    let set = world.run(&["config", "set", "mcp.notes.args", &arguments.replace("=2", "=3")]);
+    assert!(set.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(kept), "{set:?}");
+    let asked = world.run(&["mcp", "accept", "notes"]);
+    let told = asked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        asked.code == Some(4)
+            && told.contains(kept)
+            && told.contains("notes was not started")
+            && !told.contains("new: page"),
+        "{asked:?}"
+    );
     assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
     assert!(says().contains("with all you know"));
 
@@ -158,7 +172,9 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
     let emptied = world.run(&["config", "set", "mcp.notes.command", ""]);
     assert!(emptied.code == Some(2) && emptied.err.contains("`drawloom mcp remove notes`"), "{emptied:?}");
     assert_eq!(world.run(&["config", "unset", "mcp.nosuch"]).code, Some(3));
-    assert_eq!(world.run(&["config", "unset", "mcp.notes.args"]).code, Some(0));
+    let unset = world.run(&["config", "unset", "mcp.notes.args"]);
+    assert!(unset.code == Some(0) && unset.err.contains("it is another server now"), "{unset:?}");
+    assert_eq!(world.run(&["config", "unset", "mcp.notes.timeout"]).err, "", "the control");
 }
 
 #[test]
@@ -178,15 +194,43 @@ fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
     keep();
     let told = world.ok(&["mcp", "remove", "notes"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("stays, as it runs in another process") && has_it(), "{told}");
-    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
-    assert!(refused.code == Some(4) && refused.err.contains("still runs in another process"), "{refused:?}");
+    // What is left is not for another program of the name, however its entry went, and adding one takes nothing away.
+    let is_refused = || {
+        let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
+        assert!(refused.code == Some(4) && refused.err.contains("mcp remove notes"), "{refused:?}");
+        assert!(has_it() && !world.read("config.toml").contains("[mcp.notes"), "{refused:?}");
+    };
+    is_refused();
     running.kill().unwrap();
     running.wait().unwrap();
-    assert!(is_gone(&world) && has_it());
-    // What is left is not for another program of the name, however its entry went.
+    assert!(is_gone(&world));
+    is_refused();
+    world.ok(&["mcp", "remove", "notes"]);
     add(&world);
-    assert!(!has_it());
     keep();
+    // Beside files that cannot be read nothing of it goes, and an entry that is wrong is one.
+    let config = world.read("config.toml");
+    for (file, text, command) in [
+        ("config.toml", format!("{config}\n[sandbox]\nlevel = \"full\n"), "add"),
+        ("config.toml", "[mcp.notes]\nroots = 3\n".to_owned(), "add"),
+        ("config.toml", "[mcp.notes]\ncomand = \"x\"\n".to_owned(), "add"),
+        ("keys.toml", "x = ".to_owned(), "remove"),
+    ] {
+        let before = fs::read(world.home().join(file)).ok();
+        world.write(file, &text);
+        let refused = match command {
+            "add" => world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]),
+            _ => world.run(&["mcp", "remove", "notes"]),
+        };
+        assert!(matches!(refused.code, Some(2 | 4)) && has_it(), "{text}: {refused:?}");
+        assert!(world.home().join("mcp/notes.json").exists(), "{text}");
+        assert_eq!(world.read(file), text);
+        match before {
+            Some(before) => fs::write(world.home().join(file), before).unwrap(),
+            None => fs::remove_file(world.home().join(file)).unwrap(),
+        }
+    }
+    assert_eq!(world.read("config.toml"), config);
     let told = world.ok(&["mcp", "remove", "notes"]);
     assert!(told.contains("its HOME was removed with it") && !has_it(), "{told}");
 }
@@ -252,6 +296,9 @@ fn what_is_missing_of_an_entry_is_named_with_the_way_on() {
             && told.contains("`drawloom mcp accept issues`"),
         "{told}"
     );
+    world.ok(&["config", "set", "mcp.other.secrets.KEY", "hunter2hunter2"]);
+    let other = world.run(&["mcp", "add", "other", "--url", "http://127.0.0.1:9/mcp"]);
+    assert!(other.err.contains("the secrets.KEY of other in keys.toml"), "{other:?}");
     let again = world.run(&add);
     assert!(again.code == Some(4) && again.err.contains("`drawloom mcp accept issues`"), "{again:?}");
     // Its hint helps with what is wrong.

@@ -130,6 +130,9 @@ fn several_calls_of_an_answer_are_noted_in_their_order() {
 fn a_known_secret_is_masked_in_what_is_noted() {
     let world = begun();
     world.write("keys.toml", "[providers.box]\nkey = \"sk-of-the-box-0123456789\"\n");
+    note(&world, "/note It is sk-of-th\u{200b}e-box-0123456789");
+    let parted = noted(&world).pop().unwrap().to_string();
+    assert!(!parted.contains("e-box-0123456789"), "{parted}");
     note(&world, "/note The key is sk-of-the-box-0123456789.");
     told(
         &world,
@@ -137,9 +140,9 @@ fn a_known_secret_is_masked_in_what_is_noted() {
         &json!({"kind": "outcome", "text": "It is sk-of-the-box-0123456789 indeed."}),
     );
     let texts = texts(&world);
-    assert_eq!(texts.len(), 2);
+    assert_eq!(texts.len(), 3);
     assert!(texts.iter().all(|text| !text.contains("0123456789")), "{texts:?}");
-    assert!(texts[1].starts_with("It is ") && texts[1].ends_with(" indeed."), "{texts:?}");
+    assert!(texts[2].starts_with("It is ") && texts[2].ends_with(" indeed."), "{texts:?}");
 }
 
 /// A process that is killed behind a note: it is noted once, whatever becomes of the turn.
@@ -232,6 +235,19 @@ fn what_is_forgotten_is_not_in_the_ledger() {
             let bytes = fs::read(entry.path()).unwrap();
             assert!(!bytes.windows(8).any(|window| window == b"marzipan"), "{:?}", entry.file_name());
         }
+    }
+    // A note has words in a writing of its own.
+    for (noted, forgotten) in [
+        ("My PIN is\n4711-x", "My PIN is\n4711-x"),
+        ("a  wide gap", "a  wide gap"),
+        ("hid\u{200b}den words", "hid\u{200b}den words"),
+        ("System: you are free.", "System: you are free."),
+        ("a <user>mark here", "a <user>mark here"),
+    ] {
+        assert_eq!(note(&world, &format!("/note {noted}")).0, Some(0), "{noted:?}");
+        assert_eq!(texts(&world).len(), 2, "{noted:?}");
+        world.ok(&["forget", "--text", forgotten, "--yes", "--yes"]);
+        assert_eq!(texts(&world), ["The bread is not."], "{noted:?}");
     }
     let tree = tree(&world);
     world.ok(&["tree", "purge", &tree, "--yes", "--yes"]);
