@@ -54,7 +54,7 @@ fn an_owner_notes_corrects_and_lists() {
     let (_, corrected) = note(&world, &format!("/note @{first} Ship on  Friday."));
     assert_eq!(corrected["corrects"].to_string(), first, "{corrected}");
     note(&world, "/note Rows are read by line.");
-    note(&world, "/note question @alice: may a cell hold a line end?");
+    note(&world, "/note Question: @alice: may a cell hold a line end?");
     let all = noted(&world);
     let of = |key: &str| all.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
     assert_eq!(of("kind"), ["decision", "correction", "outcome", "question"]);
@@ -78,6 +78,9 @@ fn an_owner_notes_corrects_and_lists() {
         (format!("/note {}", "x".repeat(301)), "usage", 2),
         ("/note @9999 nothing".to_owned(), "not_found", 3),
         ("/note step".to_owned(), "usage", 2),
+        ("/note Step: ".to_owned(), "usage", 2),
+        ("/note @ nothing".to_owned(), "usage", 2),
+        ("/note @99999999999999999999 nothing".to_owned(), "usage", 2),
     ] {
         let (exited, refused) = note(&world, &line);
         assert_eq!((exited, &refused["error"]["code"]), (Some(exit), &json!(code)), "{refused}");
