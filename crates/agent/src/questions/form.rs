@@ -230,7 +230,10 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
     if about.len() < whole.len() {
         about.push('…');
     }
-    let default = property.get("default").filter(|default| !default.is_null()).cloned();
+    let schema = ArgumentSchema::with_formats(&json!({"type": "object", "properties": {"a": property}}))?;
+    // One that does not fit is none.
+    let fits = |default: &&Value| !default.is_null() && schema.check(&json!({"a": default})).is_ok();
+    let default = property.get("default").filter(fits).cloned();
     // Whoever leaves it as it is has read it.
     if default.as_ref().is_some_and(|default| said(default).chars().count() > SAID_CHARS) {
         return Err(format!("what it has without an answer is longer than {SAID_CHARS} characters"));
@@ -338,6 +341,8 @@ mod tests {
             [("name", " Ann "), ("age", "30"), ("news", "Y"), ("colour", "Green"), ("days", "tu, Monday")];
         let values = json!({"name": "Ann", "age": 30, "news": true, "colour": "g", "days": ["tu", "mo"]});
         assert_eq!(given(&form, &all).unwrap(), values);
+        let promised = json!({"type": "object", "properties": {"a": {"enum": ["x"], "type": "string", "default": "zz"}}});
+        assert_eq!(Form::new(promised).unwrap().fields()[0].line(), "a (one of x)", "it fits no choice");
         let least = [("name", "Ann"), ("age", "30"), ("colour", "")];
         assert_eq!(given(&form, &least).unwrap(), json!({"name": "Ann", "age": 30, "news": false}));
     }
@@ -413,6 +418,8 @@ mod tests {
             json!({"type": "string", "default": "x".repeat(SAID_CHARS + 1)}),
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "string", "enum": [1]}),
+            json!({"type": "string", "enum": ["pay", "pay "]}),
+            json!({"type": "string", "oneOf": [{"const": "Yes", "title": "no"}, {"const": "No", "title": "yes"}]}),
             json!({"type": "string", "enum": []}),
             json!({"type": "string", "enum": ["a\u{1b}[2J"]}),
             json!({"type": ["string", "null"]}),

@@ -43,6 +43,8 @@ fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
     let folder = world.home().join("skills/weave-scarf");
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     world.ok(&["skills", "check", "--strict", &text(&folder)]);
+    let (code, checked) = world.json(&["skills", "check", &text(&folder)]);
+    assert_eq!((code, &checked["problems"][0]["code"]), (Some(0), &json!("placeholder")), "{checked}");
     fs::write(folder.join("SKILL.md"), "---\nname: weave-scarf\ndescription: mine\n---\nMine.\n").unwrap();
     let (code, refused) = world.json(&["skills", "new", "weave-scarf"]);
     assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("exists")), "{refused}");
