@@ -242,7 +242,7 @@ impl<'a> CallView<'a> {
             let command = self.call.command.as_ref().filter(|_| self.is_plain && target.known);
             let path = command.and_then(|command| {
                 Some(PathUse {
-                    path: target_below(&command.directory, target)?,
+                    path: target_below(command, target)?,
                     further_root: command.further_root.clone(),
                     access: PathAccess::Write,
                     place: PathPlace::WritableRoot,
@@ -318,10 +318,10 @@ fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
     // A command that reads it as input may be anywhere.
     let moves = command.start == CommandStart::Input
         || line.commands.iter().any(|command| matches!(first(command).as_str(), "cd" | "pushd" | "popd"));
-    line.redirections.iter().all(|redirection| is_inside(redirection, moves, &command.directory))
+    line.redirections.iter().all(|redirection| is_inside(redirection, moves, command))
 }
 
-fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -> bool {
+fn is_inside(redirection: &Redirection, moves: bool, command: &CommandFacts) -> bool {
     let Redirection { target, writes } = redirection;
     if target.text == NOWHERE {
         return true;
@@ -329,15 +329,17 @@ fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -
     if moves || !target.known || target.text.starts_with(['/', '~']) {
         return false;
     }
-    target_below(directory, target).is_some_and(|path| !(*writes && is_protected(&path)))
+    target_below(command, target).is_some_and(|path| !(*writes && is_protected(&path)))
 }
 
-/// The target of a redirection of a command that runs in this folder; none where it leads out of the root, or goes up from a
-/// name, which may be a link.
-fn target_below(directory: &RelativePath, target: &Word) -> Option<RelativePath> {
-    let named = target.text.split('/').skip_while(|part| matches!(*part, "" | "." | ".."));
-    if named.into_iter().any(|part| part == "..") {
+/// The target of a redirection of a command; none where it leads out of the root, or goes up from a name that is or may be a
+/// link.
+fn target_below(command: &CommandFacts, target: &Word) -> Option<RelativePath> {
+    let mut parts = target.text.split('/').filter(|part| !matches!(*part, "" | ".")).peekable();
+    let goes_up = parts.peek() == Some(&"..");
+    let goes_up_from_a_name = parts.skip_while(|part| *part == "..").any(|part| part == "..");
+    if goes_up_from_a_name || (goes_up && !command.directory_is_direct) {
         return None;
     }
-    RelativePath::parse(&format!("{directory}/{}", target.text)).ok()
+    RelativePath::parse(&format!("{}/{}", command.directory, target.text)).ok()
 }

@@ -110,6 +110,42 @@ fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
     assert_eq!(fs::read_to_string(keep).unwrap(), "keep");
 }
 
+/// Nor does its command begin behind a link, however the directory is named, so that `..` is another folder than it seems.
+#[test]
+fn a_redirection_from_a_directory_behind_a_link_is_denied_while_a_skill_is_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: Read Bash(echo:*) Write(docs/**)\n");
+    let project = world.path("project");
+    for folder in ["docs/in", "src/deep/er"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    symlink("../src/deep", project.join("docs/link")).unwrap();
+    let absolute = |folder: &str| text(&project.canonicalize().unwrap().join(folder));
+    for (directory, target, written) in [
+        ("docs/in".to_owned(), "../a.md", Some("docs/a.md")),
+        ("docs/in/../in/".to_owned(), "../b.md", Some("docs/b.md")),
+        (absolute("docs/in"), "../c.md", Some("docs/c.md")),
+        // The folder is left by its name, before any link is followed.
+        ("docs/link/..".to_owned(), "d.md", Some("docs/d.md")),
+        ("docs/link".to_owned(), "../e.md", None),
+        ("docs/link".to_owned(), "e.md", None),
+        ("docs/in/../link/".to_owned(), "../e.md", None),
+        ("docs/link/er".to_owned(), "../../e.md", None),
+        (absolute("docs/link"), "../e.md", None),
+        (absolute("docs/in/../link/er"), "../../e.md", None),
+    ] {
+        let line = json!({"command": format!("echo a > {target}"), "directory": directory});
+        let line = json!({"name": "exec", "arguments": line});
+        say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!([line])), done()]);
+        let denied = denied(&world, "Paint.");
+        assert_eq!(denied.is_empty(), written.is_some(), "{directory} {target}: {denied:?}");
+        assert!(written.is_none_or(|file| project.join(file).exists()), "{directory} {target}");
+    }
+    for folder in ["src", "src/deep", "src/deep/er"] {
+        assert!(!project.join(folder).join("e.md").exists(), "{folder}");
+    }
+}
+
 /// What is asked again follows what was followed, whichever process asks.
 #[test]
 fn a_turn_that_is_asked_again_follows_what_it_followed() {

@@ -2,6 +2,8 @@
 
 use drawloom_policy::{AllowedTools, CallFacts, Decision, Effect, NetworkWish, PathAccess, redirected_files};
 
+use workspace::RelativePath;
+
 use crate::support::{call, exec, file, online, server};
 
 fn allows(entries: &[&str], call: &CallFacts) -> bool {
@@ -13,6 +15,10 @@ fn allows(entries: &[&str], call: &CallFacts) -> bool {
 
 fn line(line: &str) -> CallFacts {
     exec(line, NetworkWish::Off)
+}
+
+fn writes_docs(call: &CallFacts) -> bool {
+    allows(&["Bash(echo:*)", "Write(docs/**)"], call)
 }
 
 #[test]
@@ -105,9 +111,30 @@ fn a_redirection_that_goes_up_from_a_name_is_not_known() {
         ("docs/link/../b", true),
         ("docs/./link//../b", true),
     ] {
-        let allowed = AllowedTools::new(["Bash(echo:*)", "Write(docs/**)"].map(str::to_owned).to_vec());
-        let refusal = allowed.refusal("paint", &line(&format!("echo a > {target}")), &[]);
-        assert_eq!(refusal.is_some(), is_refused, "{target}");
+        assert_eq!(!writes_docs(&line(&format!("echo a > {target}"))), is_refused, "{target}");
+    }
+}
+
+#[test]
+fn a_redirection_that_goes_up_from_the_directory_of_its_command_is_known_where_no_link_leads_there() {
+    for (target, is_direct, is_known, is_allowed) in [
+        ("../b", true, true, true),
+        ("../b", false, false, false),
+        ("./..//b", false, false, false),
+        (".././../docs/b", true, true, true),
+        (".././../docs/b", false, false, false),
+        ("../../b", true, true, false),
+        ("../../../b", true, false, false),
+        ("link/../b", true, false, false),
+        // Where its name leads is looked up.
+        ("b", false, true, true),
+    ] {
+        let mut call = line(&format!("echo a > {target}"));
+        let command = call.command.as_mut().unwrap();
+        command.directory = RelativePath::parse("docs/in").unwrap();
+        command.directory_is_direct = is_direct;
+        assert_eq!(writes_docs(&call), is_allowed, "{target} {is_direct}");
+        assert_eq!(redirected_files(&call).len(), usize::from(is_known), "{target} {is_direct}");
     }
 }
 
