@@ -26,6 +26,8 @@ mod session_policy;
 mod session_skills;
 mod skill_list;
 mod subagents;
+#[doc(hidden)]
+pub mod testing;
 mod tool;
 mod waited_time;
 mod web;
