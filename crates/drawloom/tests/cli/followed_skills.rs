@@ -102,7 +102,10 @@ fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
         ("docs/link/a.md", elsewhere),
         ("docs/soft.md", elsewhere),
         ("docs/hard.md", elsewhere),
-        ("docs/link/../src/keep.md", ""),
+        (
+            "docs/link/../src/keep.md",
+            ", which goes up by `..` from a folder that may be a link: name the file without it",
+        ),
     ]) {
         assert!(why.contains(&format!("(none allows writing {file}{reason})")), "{why}");
     }

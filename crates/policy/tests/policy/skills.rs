@@ -146,6 +146,21 @@ fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
     };
     let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
     assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");
+    let only_docs = &["Bash(echo:*)", "Write(docs/**)"];
+    for (target, reason) in [
+        ("src/b", ""),
+        ("../b", ", of which is not known which file it is"),
+        ("/x/docs/b", ", of which is not known which file it is"),
+        ("$B", ", of which is not known which file it is"),
+        (
+            "docs/in/../b",
+            ", which goes up by `..` from a folder that may be a link: name the file without it",
+        ),
+    ] {
+        // The one that is in the way, and not the one before it.
+        let why = refused(only_docs, &line(&format!("echo a > docs/b 2> {target}")));
+        assert!(why.ends_with(&format!("(none allows writing {target}{reason})")), "{why}");
+    }
     let long = "x".repeat(16_000);
     let why = refused(&["Read(\u{1b}[2J\nfaked: allowed)", &long], &line("ls"));
     let (_, told) = why.split_once("its allowed-tools are ").unwrap();
