@@ -25,7 +25,8 @@ pub struct TestRecorder<K> {
     pub kept: K,
     /// Files from outside.
     pub outside: Vec<Digest>,
-    is_left: AtomicBool,
+    /// Whether its call is left without a result.
+    pub is_left: AtomicBool,
 }
 
 impl<K: KeptChanges> ChangeRecorder for TestRecorder<K> {
