@@ -57,6 +57,7 @@ pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_com
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
 pub use session_skills::{LookForSkills, SessionSkill, SkillsInReach, TurnSkills};
+pub use skill_list::LIST_SKILLS;
 pub use subagents::{SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;

@@ -225,6 +225,7 @@ impl Shared {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: Cancel::never(),
+            skills_list: None,
             subagents: None,
             person: None,
         };

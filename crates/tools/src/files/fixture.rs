@@ -184,6 +184,7 @@ pub(crate) fn place() -> CallPlace {
         spending: String::new(),
         waited: WaitedTime::default(),
         cancel: Cancel::never(),
+        skills_list: None,
         subagents: None,
         person: None,
     }
