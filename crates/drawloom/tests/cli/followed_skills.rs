@@ -293,6 +293,36 @@ fn a_turn_that_a_result_begins_follows_what_began_the_subagent() {
     assert!(world.path("project").join(WRITE).exists(), "{answer}");
 }
 
+/// What began a subagent is known from its tree, and once that is purged from the conversation.
+#[test]
+fn a_turn_is_asked_again_with_what_began_a_subagent_whose_tree_is_purged() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    for (first, is_denied) in [(read("AGENTS.md"), false), (read("skills/paint/SKILL.md"), true)] {
+        say(
+            &world,
+            &[
+                calls(&json!([first])),
+                calls(&json!([spawn("docs", &json!({}))])),
+                done(),
+                of("docs", json!({"text": "I did what I could."})),
+                done(),
+            ],
+        );
+        let (code, answer) = chat(&world, &["--new"], "Go.");
+        assert_eq!(code, Some(0), "{answer}");
+        let (_, listed) = chat(&world, &[], "/subagents");
+        let tree = listed["subagents"][0]["tree"].as_str().unwrap();
+        world.ok(&["tree", "purge", tree, "--yes", "--yes"]);
+        say(&world, &[calls(&json!([write()])), done()]);
+        let denied = denied(&world, "/retry");
+        assert_eq!(denied.len(), usize::from(is_denied), "{denied:?}");
+        assert!(denied.iter().all(|why| why.contains("the skill paint is followed")), "{denied:?}");
+        assert_eq!(world.path("project").join(WRITE).exists(), !is_denied);
+        let _ = fs::remove_file(world.path("project").join(WRITE));
+    }
+}
+
 const VALUE: &str = "canary-of-aws-0123456789";
 
 /// Runs it where the variable is set.
