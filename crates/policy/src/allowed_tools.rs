@@ -72,6 +72,9 @@ impl AllowedTools {
                 Err(Unlocated::GoesUp) => format!(
                     "writing {target}, which goes up by `..` from a folder that may be a link: name the file without it"
                 ),
+                Err(Unlocated::Else) if target.is_empty() => {
+                    "writing a file that is known only once the line runs".to_owned()
+                }
                 Err(Unlocated::Else) => format!("writing {target}, of which is not known which file it is"),
                 Ok(_) if leads_elsewhere(&path) => {
                     format!("writing {target}, which is a link, behind one, or a file with another name")

@@ -147,18 +147,17 @@ fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
     let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
     assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");
     let only_docs = &["Bash(echo:*)", "Write(docs/**)"];
-    for (target, reason) in [
-        ("src/b", ""),
-        ("../b", ", of which is not known which file it is"),
-        ("/x/docs/b", ", of which is not known which file it is"),
-        ("$B", ", of which is not known which file it is"),
-        (
-            "docs/in/../b",
-            ", which goes up by `..` from a folder that may be a link: name the file without it",
-        ),
-    ] {
+    let unknown = ", of which is not known which file it is";
+    let goes_up = ", which goes up by `..` from a folder that may be a link: name the file without it";
+    for (redirected, target, reason) in [
         // The one that is in the way, and not the one before it.
-        let why = refused(only_docs, &line(&format!("echo a > docs/b 2> {target}")));
+        ("> docs/b 2> src/b", "src/b", ""),
+        ("> docs/b 2> ../b", "../b", unknown),
+        ("> docs/b 2> /x/docs/b", "/x/docs/b", unknown),
+        ("> docs/b 2> docs/in/../b", "docs/in/../b", goes_up),
+        ("> $B", "a file that is known only once the line runs", ""),
+    ] {
+        let why = refused(only_docs, &line(&format!("echo a {redirected}")));
         assert!(why.ends_with(&format!("(none allows writing {target}{reason})")), "{why}");
     }
     let long = "x".repeat(16_000);
