@@ -6,6 +6,7 @@
 mod backup;
 mod caches;
 mod disk;
+mod files;
 mod servers;
 mod skills;
 

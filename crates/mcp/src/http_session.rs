@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::address::{ACCEPTED, ServerAddress};
 use crate::http_body::{bounded, events};
 use crate::oauth::parameter;
+use crate::request_params::as_read;
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of the body of a refusal that are read, and characters of it that are told.
@@ -231,6 +232,7 @@ impl HttpSession {
             return Err(failed(format!("it answered with {}, which is no message of MCP", shortened(kind))));
         }
         let body = bounded(response, LONGEST_MESSAGE).await.map_err(failed)?;
+        let body = as_read(&body).map_or(body, String::into_bytes);
         let message = serde_json::from_slice(&body)
             .map_err(|_| failed("it answered with JSON that is no message of MCP"))?;
         Ok(StreamableHttpPostResponse::Json(message, named))

@@ -179,7 +179,7 @@ impl TurnSkills {
 /// Skills of a session, with those that are followed.
 #[derive(Default)]
 pub(crate) struct SessionSkills {
-    /// As they were when the session was opened, which its model was told of.
+    /// As they were when the session was opened.
     first: Vec<Arc<SessionSkill>>,
     look: Option<Arc<LookForSkills>>,
     /// What its parent followed when it began the session.
@@ -213,11 +213,6 @@ impl SessionSkills {
     pub(crate) fn begin_turn(&self, before: &TurnSkills) {
         let skills = TurnSkills(Arc::new(Mutex::new(before.lock().clone())));
         *self.of_turn.lock().unwrap_or_else(PoisonError::into_inner) = skills;
-    }
-
-    /// Whether the model was told of a file when the session was opened.
-    pub(crate) fn was_told_of(&self, file: &str) -> bool {
-        self.first.iter().any(|skill| skill.for_model && skill.file == file)
     }
 
     pub(crate) fn in_reach(&self) -> SkillsInReach {

@@ -4,8 +4,8 @@ use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
 use serde_json::json;
 
 use super::*;
-use crate::ToolRegistry;
 use crate::files::fixture::{Fixture, place};
+use crate::{CallPlace, ToolRegistry};
 
 const CHAT: SessionFacts = SessionFacts {
     kind: SessionType::Main,
@@ -203,13 +203,15 @@ fn skills_in_reach_are_listed_whole_with_whether_they_are_followed() {
     let hidden = SessionSkill { for_model: false, ..described("secret", false) };
     let fixture = following(vec![described("paint", true), described("weave", false), hidden]);
     fixture.registry.follow_named(&["weave".to_owned()]);
-    let list = |arguments| {
+    let listed_beside = |arguments, skills_list| {
+        let place = CallPlace { skills_list, ..place() };
         let output = match fixture.registry.check("list_skills", &arguments) {
-            Ok(call) => call.run(&Cancel::never(), &fixture.recorded, &place()),
+            Ok(call) => call.run(&Cancel::never(), &fixture.recorded, &place),
             Err(refused) => refused,
         };
         (output.text, output.trust)
     };
+    let list = |arguments| listed_beside(arguments, None);
     let weave = "- weave (skills/weave/SKILL.md) [followed]: Use weave for blue walls, and for nothing else.";
     let all =
         format!("- paint (skills/paint/SKILL.md): Use paint for blue walls, and for nothing else.\n{weave}");
@@ -219,4 +221,8 @@ fn skills_in_reach_are_listed_whole_with_whether_they_are_followed() {
     let nothing = ("no skill of 2 has these words".to_owned(), Trust::Owner);
     assert_eq!(list(json!({"query": "secret"})), nothing);
     assert!(list(json!({"words": "weave"})).0.contains("unknown words"));
+    let sent = "- paint (skills/paint/SKILL.md): Use paint".to_owned();
+    let beside_a_list = listed_beside(json!({}), Some(sent)).0;
+    let marked: Vec<bool> = beside_a_list.lines().map(|line| line.contains("[not in your list]")).collect();
+    assert_eq!(marked, [false, true], "{beside_a_list}");
 }
