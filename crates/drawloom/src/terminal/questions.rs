@@ -12,7 +12,8 @@ use commands::slash::{Input, SlashCommand, parse};
 use text::terminal::{explicit, one_line};
 use tokio::sync::{mpsc, oneshot};
 
-use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, throw_away_typed, typed};
+use super::asking::{answer_of, ask, choices, skip_line, typed, yes_or_no};
+use super::mode::PasteMarks;
 use super::{TERMINAL, Terminal, TerminalMode, columns};
 use crate::render::foreign_in_columns;
 
@@ -96,25 +97,42 @@ impl Terminal {
     ) -> Option<TypedAnswer> {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        let _marks = PasteMarks::at(&terminal);
         let _modes = TerminalMode::lines(&terminal);
+        let answer = self.answer_at(&terminal, question, names, is_over);
+        if is_over() {
+            // It was for whoever asked: neither the next message nor the next answer begins with it. A terminal that is
+            // gone needs nothing.
+            let _ = skip_line(&terminal);
+        }
+        answer
+    }
+
+    fn answer_at(
+        &self,
+        mut terminal: &File,
+        question: &AskedQuestion,
+        names: &dyn Fn(&str) -> bool,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<TypedAnswer> {
         let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
         let choices = choices(&question.answers);
         let stands = format!("{} {choices}", explicit(&asks));
         self.questions().line.clone_from(&stands);
-        let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
+        let mut line = ask(terminal, (&asks, &choices), is_over).ok()??;
         loop {
             let again = match answer_of(&line, &question.answers, names) {
                 // It stays, and slips more easily from a finger than a command.
                 Some(answer @ TypedAnswer { word: Some(ALWAYS), .. }) => {
-                    let sure = ask(&terminal, ("write that rule to the configuration?", YES_OR_NO), is_over);
-                    if is_yes(&sure.ok()??) {
+                    let sure = yes_or_no(terminal, "write that rule to the configuration?", is_over);
+                    if sure.ok()?? {
                         return Some(answer);
                     }
                     format!("the rule is not written; answer {choices}")
                 }
                 Some(answer) => match (&question.form, answer.decision) {
                     (Some(form), Decision::Approved) => {
-                        let fields = self.filled(&terminal, form, is_over).ok()??;
+                        let fields = self.filled(terminal, form, is_over).ok()??;
                         match form.values(&fields) {
                             Ok(_) => return Some(TypedAnswer { fields, ..answer }),
                             Err(why) => format!("{}; answer {choices}", explicit(&why)),
@@ -133,8 +151,8 @@ impl Terminal {
                 },
             };
             self.questions().line.clone_from(&stands);
-            (&terminal).write_all(again.as_bytes()).ok()?;
-            line = typed(&terminal, is_over).ok()??;
+            terminal.write_all(again.as_bytes()).ok()?;
+            line = typed(terminal, is_over).ok()??;
         }
     }
 
@@ -186,8 +204,8 @@ impl Terminal {
             };
             fields.push((field.name, text.trim().to_owned()));
         }
-        // Further lines of a paste are for nobody.
-        throw_away_typed(terminal)?;
+        // Further lines of a paste are for nobody, where the terminal marks none.
+        skip_line(terminal)?;
         Ok(Some(fields))
     }
 }
