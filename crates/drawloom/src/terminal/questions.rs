@@ -48,8 +48,18 @@ impl Questions {
     }
 }
 
-/// Fields by name, with their texts.
-type FieldTexts = Vec<(String, String)>;
+/// What came of asking for the fields of a form.
+enum Filled {
+    /// Their texts, by name.
+    Fields(Vec<(String, String)>),
+    /// A command of the question, typed at a field.
+    Command(String),
+}
+
+/// Whether a line at a field is a command of its question. Any other is text: a path begins with `/`, too.
+fn is_way_out(line: &str) -> bool {
+    matches!(line.split_whitespace().next(), Some("/stop" | "/deny"))
+}
 
 /// A command that was typed at a question, which stands until it is answered.
 pub(crate) struct QuestionCommand {
@@ -131,13 +141,16 @@ impl Terminal {
                     format!("the rule is not written; answer {choices}")
                 }
                 Some(answer) => match (&question.form, answer.decision) {
-                    (Some(form), Decision::Approved) => {
-                        let fields = self.filled(terminal, form, is_over).ok()??;
-                        match form.values(&fields) {
+                    (Some(form), Decision::Approved) => match self.filled(terminal, form, is_over).ok()?? {
+                        Filled::Command(command) => {
+                            line = command;
+                            continue;
+                        }
+                        Filled::Fields(fields) => match form.values(&fields) {
                             Ok(_) => return Some(TypedAnswer { fields, ..answer }),
                             Err(why) => format!("{}; answer {choices}", explicit(&why)),
-                        }
-                    }
+                        },
+                    },
                     _ => return Some(answer),
                 },
                 None => match self.hear(line.trim_end_matches('\n')) {
@@ -179,33 +192,35 @@ impl Terminal {
         if command == Input::Command(SlashCommand::Stop) { QuestionLine::Stop } else { QuestionLine::Done }
     }
 
-    /// Texts for the fields of a form, each asked for until it fits. None as of [`ask`].
-    fn filled(
-        &self,
-        terminal: &File,
-        form: &Form,
-        is_over: &dyn Fn() -> bool,
-    ) -> io::Result<Option<FieldTexts>> {
+    /// Texts for the fields of a form, each asked for until it fits, unless a command is typed at one: with a further `/`
+    /// before it that is text. None as of [`ask`].
+    fn filled(&self, terminal: &File, form: &Form, is_over: &dyn Fn() -> bool) -> io::Result<Option<Filled>> {
         let mut fields = Vec::new();
         for field in form.fields() {
             // Not at the margin: a server named it.
             let line = format!("field {}", field.line());
+            let takes = if field.is_required { "[/deny: no] > " } else { "> " };
             let mut asks = format!("  {line}");
             let text = loop {
                 // A server says what it asks for.
                 let shown = foreign_in_columns(&one_line(&asks), Some(columns()));
                 let shown = shown.trim_end();
-                self.questions().line = format!("{} > ", explicit(shown));
-                let Some(text) = ask(terminal, (shown, "> "), is_over)? else { return Ok(None) };
-                match form.problem(&field, &text) {
+                self.questions().line = format!("{} {takes}", explicit(shown));
+                let Some(text) = ask(terminal, (shown, takes), is_over)? else { return Ok(None) };
+                if is_way_out(&text) {
+                    return Ok(Some(Filled::Command(text)));
+                }
+                let text = text.trim();
+                let text = text.strip_prefix('/').filter(|behind| is_way_out(behind)).unwrap_or(text);
+                match form.problem(&field, text) {
                     Some(why) => asks = format!("  {why}; {line}"),
-                    None => break text,
+                    None => break text.to_owned(),
                 }
             };
-            fields.push((field.name, text.trim().to_owned()));
+            fields.push((field.name, text));
         }
         // Further lines of a paste are for nobody, where the terminal marks none.
         skip_line(terminal)?;
-        Ok(Some(fields))
+        Ok(Some(Filled::Fields(fields)))
     }
 }

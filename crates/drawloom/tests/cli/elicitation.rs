@@ -202,7 +202,7 @@ fn a_question_ends_with_the_call_that_it_stands_in() {
 #[test]
 fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_then() {
     for asks in
-        ["[y/N, or n and why]", "field name (text, at least 2 characters; needed): Name >"]
+        ["[y/N, or n and why]", "field name (text, at least 2 characters; needed): Name [/deny: no] >"]
     {
         let world = asking(&json!({}));
         let project = text(&world.path("project"));
@@ -237,7 +237,7 @@ fn at_a_terminal_what_is_typed_into_a_field_is_the_fields_alone() {
     terminal.types("go\r");
     terminal.shows("[y/N, or n and why]");
     terminal.types("y\r");
-    terminal.shows("Name >");
+    terminal.shows("Name [/deny: no] >");
     terminal.types(&format!("{}4711\r", "a".repeat(5_000)));
     terminal.shows("once more >");
     terminal.types(&format!("{}0815\r", "b".repeat(1_500)));
@@ -284,7 +284,7 @@ fn at_a_terminal_half_an_answer_to_a_question_that_ends_by_itself_goes_nowhere()
             terminal.shows("[y/N, or n and why]");
             if is_field {
                 terminal.types("y\r");
-                terminal.shows("Name >");
+                terminal.shows("Name [/deny: no] >");
                 terminal.types(half);
             } else {
                 terminal.types(&format!("n {half}"));
@@ -325,7 +325,7 @@ fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     terminal.types("go\r");
     terminal.shows("[y/N, or n and why]");
     terminal.types("y\r");
-    terminal.shows("name (text, at least 2 characters; needed): Name >");
+    terminal.shows("name (text, at least 2 characters; needed): Name [/deny: no] >");
     // Too short: it is asked for again.
     terminal.types("A\r");
     terminal.shows("name must be at least 2 chars; field name (text, at least");

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::elicitation::{EVERYTHING, answers, asking};
 use crate::exec::{exec, world_with};
@@ -196,6 +196,35 @@ fn what_goes_on_being_typed_behind_the_end_of_a_question_begins_no_message() {
     terminal.shows("Heard.");
     quits(terminal);
     assert_eq!(said(&world), ["go", "What now?"]);
+}
+
+#[test]
+fn a_field_is_left_by_the_commands_of_its_question() {
+    let declined = json!({"action": "decline"});
+    let named = json!({"action": "accept", "content": {"name": "/stop", "news": false}});
+    for (typed, shown, told) in [
+        ("/deny none of its business", "denied", Some(&declined)),
+        ("/stop", "cancelled by you", None),
+        ("//stop", "letters to you >", Some(&named)),
+    ] {
+        let world = asking(&json!({}));
+        let mut terminal = asked(&world);
+        terminal.types("y\r");
+        terminal.shows("needed): Name [/deny: no] >");
+        terminal.types(&format!("{typed}\r"));
+        terminal.shows(shown);
+        if typed == "//stop" {
+            terminal.types("\r");
+            terminal.shows("g (Green)) >");
+            terminal.types("\r");
+            terminal.shows("Done.");
+        }
+        quits(terminal);
+        match told {
+            Some(told) => assert_eq!(&answers(&world), std::slice::from_ref(told), "{typed}"),
+            None => assert!(!Value::from(nodes(&world)).to_string().contains("/stop"), "{typed}"),
+        }
+    }
 }
 
 #[test]
