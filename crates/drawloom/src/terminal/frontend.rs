@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
 use agent::questions::{
-    ALWAYS, CALL_OVER, DEADLINE, Decision, QuestionId, SESSION, STOPPED, TAKEN_BACK, parts,
+    ADDRESS, ALWAYS, CALL_OVER, DEADLINE, Decision, QuestionId, SESSION, STOPPED, TAKEN_BACK, parts,
 };
 use commands::frontend::{
     Confirmation, EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer,
@@ -62,7 +62,11 @@ impl Frontend for Terminal {
         }
         // Whoever wants no notices is asked with the difference all the same.
         for line in parts(&question.text).1.iter().flat_map(|about| about.lines()) {
-            self.apart(|| crate::output::foreign_to_stderr(&one_line(&explicit(line)), self.dims));
+            let line = explicit(line);
+            self.apart(|| match line.starts_with(ADDRESS) {
+                true => crate::output::to_stderr(&one_line(&line)),
+                false => crate::output::foreign_to_stderr(&one_line(&line), self.dims),
+            });
         }
         ASKING.store(true, Ordering::SeqCst);
         let answer = self.typed_answer(question, names, &is_over);

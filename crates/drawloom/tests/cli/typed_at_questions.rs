@@ -228,6 +228,18 @@ fn a_field_is_left_by_the_commands_of_its_question() {
 }
 
 #[test]
+fn an_address_of_a_server_is_shown_in_one_piece() {
+    let address = format!("https://pay.example.com/card?order={}&last=1", "0123456789".repeat(20));
+    let world = asking(&json!({"visit": address, "message": "Pay."}));
+    let mut terminal = asked(&world);
+    terminal
+        .until("it whole", |terminal| terminal.plain().contains(&format!("pay.example.com:\n{address}\n")));
+    terminal.types("n\r");
+    terminal.shows("denied");
+    quits(terminal);
+}
+
+#[test]
 fn pastes_are_marked_at_a_question_of_the_conversation_and_at_none_that_is_over() {
     let world = runs(0);
     let mut terminal = going(&world, "xterm-256color");
