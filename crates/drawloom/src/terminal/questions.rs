@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::sync::{MutexGuard, PoisonError};
 
 use agent::event::AskedQuestion;
-use agent::questions::{ALWAYS, Decision, Form, QuestionId, parts};
+use agent::questions::{ALWAYS, Decision, FROM_OUTSIDE, Form, QuestionId, parts};
 use commands::frontend::{TypedAnswer, approve_command};
 use commands::slash::{Input, SlashCommand, parse};
 use text::terminal::{explicit, one_line};
@@ -125,9 +125,13 @@ impl Terminal {
         names: &dyn Fn(&str) -> bool,
         is_over: &dyn Fn() -> bool,
     ) -> Option<TypedAnswer> {
-        let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
+        let (asks, about) = parts(&question.text);
+        let asks = format!("{asks} (or `{}`)", approve_command(question));
         let choices = choices(&question.answers);
-        let stands = format!("{} {choices}", explicit(&asks));
+        // Once more behind what is shown: by then what it is about may be out of sight.
+        let what = about.into_iter().flat_map(str::lines).find(|line| !line.starts_with(FROM_OUTSIDE));
+        let what = what.map(|what| foreign_in_columns(&one_line(&explicit(what)), Some(columns())));
+        let stands = format!("{}{} {choices}", what.unwrap_or_default(), explicit(&asks));
         self.questions().line.clone_from(&stands);
         let mut line = ask(terminal, (&asks, &choices), is_over).ok()??;
         loop {

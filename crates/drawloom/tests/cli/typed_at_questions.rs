@@ -240,6 +240,25 @@ fn an_address_of_a_server_is_shown_in_one_piece() {
 }
 
 #[test]
+fn a_question_that_is_asked_again_says_what_it_is_about() {
+    let world = runs(0);
+    let mut terminal = going(&world, "xterm-256color");
+    terminal.shows(CHOICES);
+    let about = |terminal: &Terminal| {
+        let screen = terminal.contents();
+        let (above, _) = screen.rsplit_once("exec asks to run").unwrap();
+        above.trim_end().rsplit('\n').next().unwrap().to_owned()
+    };
+    terminal.types("/policy\r");
+    terminal.until("it again", |terminal| terminal.contents().matches(CHOICES).count() == 2);
+    assert!(about(&terminal).contains("touch made"), "{}", terminal.contents());
+    terminal.types("n\r");
+    terminal.shows("denied");
+    terminal.shows("Done.");
+    quits(terminal);
+}
+
+#[test]
 fn pastes_are_marked_at_a_question_of_the_conversation_and_at_none_that_is_over() {
     let world = runs(0);
     let mut terminal = going(&world, "xterm-256color");
