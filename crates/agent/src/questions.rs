@@ -66,6 +66,9 @@ pub fn parts(text: &str) -> (&str, Option<&str>) {
 /// question is about.
 pub const FROM_OUTSIDE: &str = "text from outside: ";
 
+/// What a line begins with that names an address which a server of tools sends its person to.
+pub const ADDRESS: &str = "address at ";
+
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tree: TreeId,

@@ -30,7 +30,7 @@ use crate::terminal::{
 const WAITING: usize = 64;
 
 /// How long lines are left alone before it is looked again whether a question still stands.
-const ASKED: Duration = Duration::from_millis(50);
+pub(super) const ASKED: Duration = Duration::from_millis(50);
 
 /// How long the rest of a key may take behind its ESC.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -183,6 +183,7 @@ fn read_keys(
         };
         let is_slow = came.elapsed() >= PAUSE;
         came = Instant::now();
+        person.key_came();
         let alone = keys.signal_alone(typed).filter(|_| is_slow);
         let whole = if alone.is_some() { Vec::new() } else { keys.take(typed) };
         for signal in alone.into_iter().chain(keys.signals()) {

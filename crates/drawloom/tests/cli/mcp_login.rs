@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::mcp::{allowed, called, script, there, world};
 use crate::mcp_site::{Asked, McpSite, Reply, fields, said, tool, whole};
+use crate::terminal::Terminal;
 use crate::tools::nodes;
+use crate::trust::with_terminal;
 use crate::web::Site;
 use crate::world::{World, piped};
 
@@ -185,6 +187,20 @@ fn begun(world: &World) -> (Child, BufReader<std::process::ChildStderr>, Vec<(St
 
 fn field<'q>(query: &'q [(String, String)], name: &str) -> &'q str {
     query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+}
+
+/// It is followed, or copied, from there: the terminal itself breaks it.
+#[test]
+fn the_address_to_log_in_at_is_a_row_of_its_own() {
+    let site = Issuer::default().site();
+    let world = at(&site.url());
+    let mut terminal = Terminal::of_width(with_terminal(&world.command(&["mcp", "login", "site"])), 60);
+    terminal.shows("&state=");
+    let is_whole = |row: &str| {
+        row.starts_with("http://")
+            && ["response_type", "code_challenge", "state"].iter().all(|key| row.contains(&format!("{key}=")))
+    };
+    terminal.until("it whole", |terminal| terminal.plain().lines().any(is_whole));
 }
 
 /// What a browser gets that comes back with this query.

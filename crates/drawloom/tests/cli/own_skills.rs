@@ -374,6 +374,11 @@ fn a_no_at_a_terminal_is_told_as_one_and_without_the_way_round_the_question() {
         let command = world.command(&[&["--workspace", &project], words].concat());
         let mut terminal = Terminal::start(with_terminal(&command));
         terminal.shows("[y/N]");
+        // What is neither decides nothing, and neither does a paste.
+        terminal.types("maybe\r");
+        terminal.shows("answer [y/N]");
+        terminal.types("\x1b[200~# plan\rn\ry\x1b[201~");
+        terminal.shows("what is pasted is no answer");
         terminal.types("n\r");
         terminal.shows(&format!("error: you said no: {refused}"));
         let (code, shown) = terminal.seen();
