@@ -220,7 +220,14 @@ impl Server {
         let accepted = self.saved.read()?;
         let again = format!("the owner looks at it with `drawloom mcp accept {}`", self.name);
         let Some(as_accepted) = accepted.usable().find(|accepted| accepted.name == tool) else {
-            return Err(format!("{tool} is not accepted as it is now, and was not called: {again}"));
+            return Err(match (self.saved.is_there(), self.saved.has_others()) {
+                (false, _) => format!("its owner removed the server, and {tool} was not called"),
+                (true, true) => format!(
+                    "its owner put another program or address in its place, which conversations have that are opened later: {tool} \
+                     was not called"
+                ),
+                (true, false) => format!("{tool} is not accepted as it is now, and was not called: {again}"),
+            });
         };
         let offer = open.offer();
         match offer.tools.iter().find(|offered| offered.name == tool) {

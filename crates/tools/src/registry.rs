@@ -56,8 +56,8 @@ pub struct ToolRegistry {
 }
 
 /// What is said of the name of a server's tool that there is not.
-const OF_NO_SERVER: &str = "tool_search finds those of servers; one that its server tells otherwise than it was accepted is \
-                            switched off until its owner accepts it again (`drawloom mcp accept`)";
+const OF_NO_SERVER: &str = "tool_search finds those of servers; one that its owner removed, or that its server tells otherwise \
+                            than it was accepted, is not there (`drawloom mcp list` says why)";
 
 impl ToolRegistry {
     /// The tools of these names that work in a scope: those of this crate and `further` ones.

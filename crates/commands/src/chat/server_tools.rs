@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use crate::app::App;
+use crate::mcp_servers::of_another;
 use crate::server_folders;
 use crate::servers::{Servers, saved};
 use crate::settings::ConfiguredServer;
@@ -60,6 +61,15 @@ pub(super) fn tools(app: &App, names: &[String]) -> Vec<Tool> {
         );
     }
     tools
+}
+
+/// Says which servers have no tools, as they are not those whose tools were accepted.
+pub(super) fn tell_others(app: &App) {
+    for (name, server) in &app.settings.mcp {
+        if server.check(name).is_ok() && saved(app, name).has_others() {
+            app.frontend.note(&format!("{name}: {}", of_another(name)));
+        }
+    }
 }
 
 /// Names of an agent's tools without those of servers that are not there now: no turn breaks for a server.
