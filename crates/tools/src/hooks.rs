@@ -18,6 +18,9 @@ use crate::tool::{CallScope, ToolOutput, ToolScope, bounded};
 /// Lines of what hooks say that a person reads of a call.
 const BRIEF: usize = 8;
 
+/// Characters of the last line that a failed hook printed that a person reads.
+const LAST: usize = 200;
+
 /// What a hook is run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -257,7 +260,18 @@ fn denial(name: &str, said: &Result<Map<String, Value>, String>) -> Option<Strin
             }
             _ => Some(failed(name, r#"its answer is none: it takes {"deny": REASON}, or nothing"#)),
         },
-        Err(why) => Some(failed(name, why)),
+        // A person reads the first line.
+        Err(why) => Some(failed(
+            name,
+            &match why.split_once('\n') {
+                Some((ended, printed)) => {
+                    let last: String =
+                        printed.lines().last().unwrap_or_default().chars().take(LAST).collect();
+                    format!("{ended}: {last}\n{printed}")
+                }
+                None => why.clone(),
+            },
+        )),
     }
 }
 

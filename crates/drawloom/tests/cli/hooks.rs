@@ -117,7 +117,7 @@ fn a_hook_that_says_nothing_lets_a_call_run_and_what_it_changed_is_given_back_wi
 #[test]
 fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
     for (command, more, why) in [
-        ("echo oh >&2; exit 3", "", "failed: exit 3 ("),
+        ("echo oh >&2; echo; echo no such table >&2; exit 3", "", "failed: exit 3 ("),
         ("kill -9 $$", "", "failed: ended by signal 9"),
         ("sleep 1000", "timeout = 1", "failed: it did not end within 1 s"),
         ("head -c 3000000 /dev/zero | tr '\\0' ' '", "", "failed: it said more than is kept"),
@@ -139,6 +139,9 @@ fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
         let told = &results(&world, "write")[0];
         let begins = format!("write was not run: the hook guard has to allow it, and {why}");
         assert!(told.starts_with(&begins), "{command}: {told}");
+        let first = told.lines().next().unwrap_or_default();
+        let last = command.contains("no such table").then_some("): no such table").unwrap_or_default();
+        assert!(first.ends_with(last), "{command}: {told}");
         assert!(!world.path("project/a").exists(), "{command}");
     }
     // Controls: nothing and an empty object allow it.
