@@ -361,13 +361,16 @@ fn read(
     let besides: Vec<String> = report.besides().filter(|_| !is_quiet).collect();
     // What it printed, without what is told anyhow.
     let printed = || CommandReport { files: None, notes: Vec::new(), ..report }.told(call.scope);
+    let guards = event == HookEvent::BeforeCall;
     let said = match outcome.ending {
         _ if ran.changed.as_ref().is_some_and(|changed| !changed.is_written()) => {
             Err("what it changed could not be written down".to_owned())
         }
         Ending::TimedOut => Err(format!("it did not end within {} s", hook.seconds)),
         Ending::Exited(0) if event == HookEvent::SessionStart => Ok(Map::new()),
-        Ending::Exited(0) if outcome.standard.omitted > 0 => Err("it said more than is kept".to_owned()),
+        Ending::Exited(0) if outcome.standard.omitted > 0 || (guards && outcome.error.omitted > 0) => {
+            Err("it said more than is kept".to_owned())
+        }
         Ending::Exited(0) => {
             let said = outcome.standard.text();
             match said.trim() {

@@ -121,6 +121,7 @@ fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
         ("kill -9 $$", "", "failed: ended by signal 9"),
         ("sleep 1000", "timeout = 1", "failed: it did not end within 1 s"),
         ("head -c 3000000 /dev/zero | tr '\\0' ' '", "", "failed: it said more than is kept"),
+        ("head -c 3000000 /dev/zero | tr '\\0' x >&2", "", "failed: it said more than is kept"),
         ("echo hello", "", "failed: it is to print one JSON object or nothing ("),
         ("echo '[]'", "", "failed: it is to print one JSON object or nothing ("),
         ("echo '{} {}'", "", "failed: it is to print one JSON object or nothing ("),
