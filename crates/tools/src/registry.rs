@@ -26,7 +26,7 @@ use crate::plan;
 use crate::search;
 use crate::session_skills::{LookForSkills, SessionSkill, SessionSkills, TurnSkills};
 use crate::skill_list;
-use crate::subagents::{self, SUBAGENT_TOOLS};
+use crate::subagents::{self, NOTE_OUTCOME, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
 /// Letters of a name that a near one may differ in, for a hint.
@@ -87,7 +87,7 @@ impl ToolRegistry {
     /// # Errors
     /// The first name that is none of a tool here.
     pub fn of_subagent(&self, names: Option<&[String]>, may_spawn: bool) -> Result<Self, String> {
-        let is_given = |name: &str| may_spawn || !SUBAGENT_TOOLS.contains(&name);
+        let is_given = |name: &str| name != NOTE_OUTCOME && (may_spawn || !SUBAGENT_TOOLS.contains(&name));
         let missing = |name: &&String| !self.tools.contains_key(*name) || !is_given(name);
         if let Some(name) = names.into_iter().flatten().find(missing) {
             // Names of tools of servers are theirs.
