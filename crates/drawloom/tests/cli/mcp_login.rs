@@ -387,6 +387,8 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
         issuer.with(|issued| issued.resource = Some(resource));
         let (code, refused) = there(&world, &["mcp", "login", "site"]);
         assert!(code == Some(5) && refused.to_string().contains(why), "{why}: {refused}");
+        let hint = refused["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("`drawloom mcp login site` begins anew"), "{hint}");
     }
     assert!(private.paths().is_empty());
     issuer.with(|issued| issued.resource = None);
