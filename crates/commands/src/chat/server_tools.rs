@@ -101,14 +101,11 @@ fn answer(
     (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
 ) -> ServerAnswer {
     let called = server.call(tool, arguments, (cancel, person));
-    let CalledTool { answer, notices } = Handle::current().block_on(called);
-    match answer {
-        Ok(ToolAnswer { text, pictures, is_error: false }) => {
-            ServerAnswer { said: Ok(text), pictures, notices }
-        }
-        Ok(ToolAnswer { text, pictures, is_error: true }) => {
-            ServerAnswer { said: Err(text), pictures, notices }
-        }
-        Err(why) => ServerAnswer { said: Err(why), pictures: Vec::new(), notices },
-    }
+    let CalledTool { answer, is_own, notices } = Handle::current().block_on(called);
+    let (said, pictures) = match answer {
+        Ok(ToolAnswer { text, pictures, is_error: false }) => (Ok(text), pictures),
+        Ok(ToolAnswer { text, pictures, is_error: true }) => (Err(text), pictures),
+        Err(why) => (Err(why), Vec::new()),
+    };
+    ServerAnswer { said, is_own, pictures, notices }
 }

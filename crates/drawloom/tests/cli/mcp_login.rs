@@ -339,6 +339,9 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
         lost[0].contains("the login was not renewed, and is dropped: `drawloom mcp login site`"),
         "{lost:?}"
     );
+    let trust =
+        || nodes(&world).into_iter().rfind(|node| node["author"] == "site:plain").unwrap()["trust"].clone();
+    assert_ne!(trust(), "outside", "no word of it is of the server");
     assert!(!kept.exists());
     issuer.with(|issued| {
         (issued.access, issued.refresh) = taken;
@@ -349,7 +352,7 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
     });
     let again = told(&world, &["plain", "plain"]);
     assert!(again[0].contains("`drawloom mcp login site`"), "{again:?}");
-    assert_eq!(again[1], "this is plain");
+    assert_eq!((again[1].as_str(), trust()), ("this is plain", json!("outside")));
 
     // An issuer that fails takes nothing away.
     let broken = Issuer::default();
