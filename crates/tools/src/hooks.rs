@@ -18,6 +18,8 @@ use crate::tool::{CallScope, ToolOutput, ToolScope, bounded};
 /// Lines of what hooks say that a person reads of a call.
 const BRIEF: usize = 8;
 
+/// Characters of an answer that is none that are told.
+const BEGINNING: usize = 60;
 /// Characters of the last line that a failed hook printed that a person reads.
 const LAST: usize = 200;
 
@@ -375,9 +377,10 @@ fn read(
             let said = outcome.standard.text();
             match said.trim() {
                 "" => Ok(Map::new()),
-                said => serde_json::from_str(said)
-                    .map(|said| masked_values(call, said))
-                    .map_err(|error| format!("it is to print one JSON object or nothing ({error})")),
+                said => serde_json::from_str(said).map(|said| masked_values(call, said)).map_err(|error| {
+                    let begins: String = masked(call, said).chars().take(BEGINNING).collect();
+                    format!("it is to print one JSON object or nothing ({error}), and printed {begins:?}")
+                }),
             }
         }
         _ => Err(printed()),
