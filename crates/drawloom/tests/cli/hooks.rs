@@ -145,7 +145,7 @@ fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
         let begins = format!("write was not run: the hook guard has to allow it, and {why}");
         assert!(told.starts_with(&begins), "{command}: {told}");
         let first = told.lines().next().unwrap_or_default();
-        let last = command.contains("no such table").then_some("): no such table").unwrap_or_default();
+        let last = if command.contains("no such table") { "): no such table" } else { "" };
         assert!(first.ends_with(last), "{command}: {told}");
         assert!(!world.path("project/a").exists(), "{command}");
     }
