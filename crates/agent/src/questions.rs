@@ -184,8 +184,8 @@ async fn over(mut work: Cancel, mut end: QuestionEnd) -> &'static str {
     if stop.is_cancelled() { STOPPED } else { why }
 }
 
-/// A subagent as a question begins with it. A model chose its label: nothing within ends it.
-pub(crate) fn in_subagent(label: &str) -> String {
+/// A subagent as what is said of it begins. A model chose its label: nothing within ends it.
+pub fn in_subagent(label: &str) -> String {
     let plain: String = label.chars().filter(|c| !matches!(c, '"' | '“' | '”' | '„' | ':' | '：')).collect();
     format!("subagent \"{plain}\"")
 }

@@ -21,6 +21,8 @@ use crate::{server_detail, server_home, server_login};
 
 /// File in which other programs keep the servers of a workspace.
 const OF_WORKSPACE: &str = ".mcp.json";
+/// What is said of a server that this process has, and that was taken out meanwhile.
+const REMOVED: &str = "it was taken out meanwhile: none of its tools is called any more";
 /// Bytes of it that are read, and names that are shown.
 const LONGEST_FILE: u64 = 256 << 10;
 const MOST_NAMES: usize = 50;
@@ -58,7 +60,7 @@ pub(crate) async fn command(
 /// The servers as they stand, none of which is started.
 pub(crate) fn list(app: &App) -> ServersShown {
     let shown = |(name, server): (&String, &ConfiguredServer)| {
-        let (status, mut notes) = match server.entry(name) {
+        let (mut status, mut notes) = match server.entry(name) {
             Err(why) => (ServerStatus::Invalid, vec![why]),
             Ok(entry) => {
                 let (status, why) = match Servers::known(app, name).map(|server| server.state()) {
@@ -69,7 +71,12 @@ pub(crate) fn list(app: &App) -> ServersShown {
                 (status, why.into_iter().chain(entry.warnings).collect())
             }
         };
-        let accepted = saved(app, name).read().unwrap_or_else(|why| {
+        let kept = saved(app, name);
+        // What this process has of it was accepted when it began.
+        if Servers::known(app, name).is_some() && !kept.is_there() {
+            (status, notes) = (ServerStatus::Removed, vec![REMOVED.to_owned()]);
+        }
+        let accepted = kept.read().unwrap_or_else(|why| {
             notes.push(why);
             AcceptedTools::default()
         });
@@ -83,12 +90,10 @@ pub(crate) fn list(app: &App) -> ServersShown {
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
         if status == ServerStatus::Invalid {
             notes.push(correction(name));
-        } else if !pinned {
-            let why = match saved(app, name).has_others() {
-                true => "the tools that were accepted are of another program or address",
-                false => "none of its tools is accepted",
-            };
-            notes.push(format!("{why}: `drawloom mcp accept {name}` shows them"));
+        } else if kept.has_others() {
+            notes.push(of_another(name));
+        } else if !pinned && status != ServerStatus::Removed {
+            notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
         }
         ServerShown {
             name: name.clone(),
@@ -106,6 +111,13 @@ pub(crate) fn list(app: &App) -> ServersShown {
         }
     };
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
+}
+
+/// What is said of a server that is not the one whose tools were accepted.
+pub(crate) fn of_another(name: &str) -> String {
+    format!(
+        "the tools that were accepted are of another program or address: `drawloom mcp accept {name}` shows its own"
+    )
 }
 
 /// Servers that the workspace names.

@@ -141,6 +141,11 @@ impl SavedTools {
         Ok(if self.is_of_another(&accepted) { AcceptedTools::default() } else { accepted })
     }
 
+    /// Whether anything was accepted, of whatever program.
+    pub fn is_there(&self) -> bool {
+        self.folder.join(&self.name).exists()
+    }
+
     /// Whether tools of another program of the name were accepted.
     pub fn has_others(&self) -> bool {
         self.read_any().is_ok_and(|accepted| self.is_of_another(&accepted))

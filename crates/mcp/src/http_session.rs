@@ -35,14 +35,24 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Why a request got no answer that is one. It holds nothing of what was sent.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(String);
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct Failure {
+    pub(crate) why: String,
+    /// Whether no word of it is the server's.
+    pub(crate) is_own: bool,
+}
+
+impl Failure {
+    pub(crate) fn told(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_own: false }
+    }
+}
 
 type Answer<T> = Result<T, StreamableHttpError<Failure>>;
 
 fn failed(why: impl Into<String>) -> StreamableHttpError<Failure> {
-    StreamableHttpError::Client(Failure(why.into()))
+    StreamableHttpError::Client(Failure::told(why))
 }
 
 /// One session with a server. Clones are the same one.
@@ -107,12 +117,12 @@ impl HttpSession {
         failure.unwrap_or_else(|| "its answer ended before it was whole".to_owned())
     }
 
-    /// Why a request failed, in words.
-    pub(crate) fn told(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    /// Why a request failed.
+    pub(crate) fn told(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Failure {
         match error.downcast_ref::<StreamableHttpError<Failure>>() {
-            Some(StreamableHttpError::Client(Failure(why))) => why.clone(),
-            Some(StreamableHttpError::SessionExpired) => "it ended the session (HTTP 404)".to_owned(),
-            _ => self.why_silent(),
+            Some(StreamableHttpError::Client(failure)) => failure.clone(),
+            Some(StreamableHttpError::SessionExpired) => Failure::told("it ended the session (HTTP 404)"),
+            _ => Failure::told(self.why_silent()),
         }
     }
 
@@ -132,7 +142,7 @@ impl HttpSession {
             headers.insert(HeaderName::from_static(SESSION), session);
         }
         let sent = self.0.address.send(request.headers(headers), renews, &self.0.wants_login).await;
-        sent.map_err(failed)
+        sent.map_err(StreamableHttpError::Client)
     }
 
     /// What an answer says that is none.

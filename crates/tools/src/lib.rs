@@ -58,7 +58,7 @@ pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders,
 pub use session_policy::SessionPolicy;
 pub use session_skills::{LookForSkills, SessionSkill, SkillsInReach, TurnSkills};
 pub use skill_list::LIST_SKILLS;
-pub use subagents::{SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
+pub use subagents::{NOTE_OUTCOME, SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

@@ -86,6 +86,38 @@ fn secrets_of_a_server_go_with_it_and_are_named() {
 }
 
 #[test]
+fn a_server_that_is_taken_out_while_a_conversation_is_open_is_said_to_be_removed() {
+    let page = || json!({"tool_calls": [called("notes:page", &json!({}))]});
+    let lines = [page(), json!({"text": "One."}), page(), json!({"text": "Two."})];
+    let world = accepted(&lines, &["notes:page"], "");
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
+    terminal.at_prompt();
+    terminal.types("Go.\r");
+    terminal.shows("One.");
+    terminal.at_prompt();
+    terminal.types("/mcp\r");
+    terminal.shows("notes  connected");
+    terminal.at_prompt();
+    world.ok(&["mcp", "remove", "notes"]);
+    terminal.types("Again.\r");
+    // The rule that allowed it went with it.
+    terminal.shows("[y/N, or n and why]");
+    terminal.types("y\n");
+    terminal.shows("Two.");
+    terminal.at_prompt();
+    let told = crate::mcp::result(&world, "notes:page");
+    assert_eq!(told, "server notes: its owner removed the server, and page was not called");
+    terminal.types("/mcp\r");
+    terminal.shows("notes  removed");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    let shown = terminal.contents();
+    assert!(shown.contains("it was taken out meanwhile") && !shown.contains("mcp accept"), "{shown}");
+}
+
+#[test]
 fn what_its_network_refused_a_server_or_lacks_stands_behind_its_errors() {
     if lacks(&["bash"]) {
         return;
@@ -137,6 +169,13 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
         "{set:?}"
     );
     assert!(says().contains("there is no tool"));
+    script(&world, &[json!({"text": "Done."})]);
+    let project = text(&world.path("project"));
+    let begun = world.run(&["--workspace", &project, "chat", "--new", "-m", "Go."]);
+    let told = begun.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let notice =
+        "notes: the tools that were accepted are of another program or address: `drawloom mcp accept notes`";
+    assert_eq!((begun.code, told.matches(notice).count()), (Some(0), 1), "{begun:?}");
     let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
     assert!(listed.contains("of another program or address: `drawloom mcp accept notes`"), "{listed}");
     let asked = world.run(&["mcp", "accept", "notes"]);
@@ -163,6 +202,9 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
     );
     assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
     assert!(says().contains("with all you know"));
+    script(&world, &[json!({"text": "Done."})]);
+    let begun = world.run(&["--workspace", &project, "chat", "--new", "-m", "Go."]);
+    assert!(!begun.err.contains("were accepted"), "the control: {begun:?}");
 
     // Nor does it go without what belongs to it.
     for key in ["mcp.notes.command", "mcp.notes", "mcp . \"notes\""] {

@@ -355,6 +355,9 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
         lost[0].contains("the login was not renewed, and is dropped: `drawloom mcp login site`"),
         "{lost:?}"
     );
+    let trust =
+        || nodes(&world).into_iter().rfind(|node| node["author"] == "site:plain").unwrap()["trust"].clone();
+    assert_ne!(trust(), "outside", "no word of it is of the server");
     assert!(!kept.exists());
     issuer.with(|issued| {
         (issued.access, issued.refresh) = taken;
@@ -365,7 +368,7 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
     });
     let again = told(&world, &["plain", "plain"]);
     assert!(again[0].contains("`drawloom mcp login site`"), "{again:?}");
-    assert_eq!(again[1], "this is plain");
+    assert_eq!((again[1].as_str(), trust()), ("this is plain", json!("outside")));
 
     // An issuer that fails takes nothing away.
     let broken = Issuer::default();
@@ -403,6 +406,8 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
         issuer.with(|issued| issued.resource = Some(resource));
         let (code, refused) = there(&world, &["mcp", "login", "site"]);
         assert!(code == Some(5) && refused.to_string().contains(why), "{why}: {refused}");
+        let hint = refused["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("`drawloom mcp login site` begins anew"), "{hint}");
     }
     assert!(private.paths().is_empty());
     issuer.with(|issued| issued.resource = None);

@@ -214,7 +214,7 @@ fn who_hands_nothing_over_notes_nothing() {
     script(&world, &lines);
     let (code, said) = note(&world, "Go on.");
     assert_eq!(code, Some(0), "{said}");
-    let (_, found) = world.json(&["search", "notes nothing for a next one"]);
+    let (_, found) = world.json(&["search", "there is no tool"]);
     assert_eq!(found["hits"].as_array().unwrap().len(), 1, "the call was made, and refused by name: {found}");
     assert_eq!(noted(&world), [""; 0]);
     let project = text(&world.path("project"));

@@ -154,7 +154,11 @@ fn a_skill_is_switched_off_and_on_by_its_name() {
     let switch = |how: &str, name: &str| world.run(&["--workspace", &project, "skills", how, name]);
     assert!(is_on("weave") && is_on("paint"));
     assert_eq!(switch("disable", "WEAVE").code, Some(0));
-    assert_eq!(switch("disable", "paint").code, Some(0));
+    let disabled = switch("disable", "paint");
+    assert!(
+        disabled.code == Some(0) && disabled.err.contains("conversations that are open keep it"),
+        "{disabled:?}"
+    );
     assert!(!is_on("weave") && !is_on("paint"));
     assert_eq!((switch("disable", "weave").code, switch("disable", "weav").code), (Some(4), Some(3)));
     assert_eq!(switch("enable", "weave").code, Some(0));

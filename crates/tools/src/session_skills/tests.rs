@@ -84,6 +84,29 @@ fn a_skill_narrows_the_calls_of_the_turn_in_which_its_file_was_read() {
 }
 
 #[test]
+fn a_skill_whose_file_changes_while_it_is_read_narrows_as_before_and_behind() {
+    let Fixture { temp, registry, recorded } = Fixture::new();
+    let (narrow, free) = (skill("paint", Some(&[])), skill("paint", None));
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let looked = Arc::clone(&looks);
+    let look = move || SkillsInReach {
+        followable: looked.lock().unwrap().pop().into_iter().collect(),
+        disabled: Vec::new(),
+    };
+    let registry = Arc::into_inner(registry).unwrap().with_skills(vec![free.clone()], Arc::new(look));
+    let fixture = Fixture { temp, registry: Arc::new(registry), recorded };
+    std::fs::create_dir_all(fixture.path("skills/paint")).unwrap();
+    fixture.put("skills/paint/SKILL.md", "---\nname: paint\n---\nPaint.\n");
+    for (before, behind, narrows) in [(&narrow, &free, true), (&free, &narrow, true), (&free, &free, false)] {
+        *looks.lock().unwrap() = vec![behind.clone(), before.clone()];
+        fixture.registry.begin_turn(&TurnSkills::default());
+        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
+        assert!(looks.lock().unwrap().is_empty(), "it looked before and behind");
+        assert_eq!(decided(&fixture.registry, "note.md").0 == Decision::Deny, narrows);
+    }
+}
+
+#[test]
 fn a_skill_that_is_handed_along_narrows_whatever_is_in_reach() {
     let registry = following(vec![skill("paint", None)]).registry;
     for (handed, narrows) in [(skill("paint", Some(&[])), true), (skill("paint", None), false)] {
