@@ -88,7 +88,8 @@ pub(super) fn idle_rules(config: &Config) -> Vec<IdleRule> {
     all_rules(config).filter_map(idle).collect()
 }
 
-/// What is said of rules about servers that are not configured: an `mcp remove` leaves those that deny or ask.
+/// What is said of rules about servers that are not configured, where one of nearly that name is: an `mcp remove` leaves those
+/// that deny or ask.
 pub(super) fn rules_without_server(config: &Config) -> Vec<String> {
     let told = |(agent, rule, number): (Option<&str>, &PolicyRule, usize)| {
         let (pattern, server) = rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
@@ -97,11 +98,12 @@ pub(super) fn rules_without_server(config: &Config) -> Vec<String> {
             }
             _ => None,
         })?;
-        let near = config.mcp.keys().find(|name| name.eq_ignore_ascii_case(server));
-        let meant = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+        let near = commands::app::nearest(config.mcp.keys().cloned(), server)?;
         let way_out = way_out((agent, rule), pattern);
-        let told =
-            format!("{}, rule {number}: there is no server {server}{meant}; {way_out}", rules_key(agent));
+        let told = format!(
+            "{}, rule {number}: there is no server {server} (did you mean {near}?); {way_out}",
+            rules_key(agent)
+        );
         Some(one_line(&told).into_owned())
     };
     all_rules(config).filter_map(told).collect()
