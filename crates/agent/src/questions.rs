@@ -184,10 +184,14 @@ async fn over(mut work: Cancel, mut end: QuestionEnd) -> &'static str {
     if stop.is_cancelled() { STOPPED } else { why }
 }
 
-/// A subagent as what is said of it begins. A model chose its label: nothing within ends it.
+/// A subagent as what is said of it begins.
 pub fn in_subagent(label: &str) -> String {
-    let plain: String = label.chars().filter(|c| !matches!(c, '"' | '“' | '”' | '„' | ':' | '：')).collect();
-    format!("subagent \"{plain}\"")
+    format!("subagent \"{}\"", plain_label(label))
+}
+
+/// The label of a subagent as it is shown. A model chose it: nothing within ends it.
+pub(crate) fn plain_label(label: &str) -> String {
+    label.chars().filter(|c| !matches!(c, '"' | '“' | '”' | '„' | ':' | '：')).collect()
 }
 
 /// A reason as a model and the tree have it: nothing in it is hidden, and what is over the bounds is left out.

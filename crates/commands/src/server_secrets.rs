@@ -37,12 +37,17 @@ const PASS: &str = "pass";
 const PLACES: [&str; 6] = ["dir", "file", "path", "sock", "uri", "url"];
 /// What a value begins with that says where something is.
 const BEGINNINGS: [&str; 5] = ["/", "./", "~/", "http://", "https://"];
-/// Most characters of a number that is no secret.
+/// Words of a name whose number is a measure.
+const MEASURES: [&str; 17] = [
+    "bytes", "count", "expires", "expiry", "hours", "length", "lifetime", "limit", "max", "min", "minutes",
+    "ms", "seconds", "secs", "size", "timeout", "ttl",
+];
+/// Most characters of a number that is no secret under another name.
 const SHORT_NUMBER: usize = 6;
 
 /// Whether this is a secret by the name of its variable or header: a word of it begins or ends with one that says so. Short
-/// numbers and `true` or `false` are none, whatever they are called, nor are a path or an address without a user or a query
-/// under a name that ends as one of a place.
+/// numbers and `true` or `false` are none, whatever they are called, nor are a number under the name of a measure, a path or
+/// an address without a user or a query under a name that ends as one of a place.
 pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     let says_so = |word: &str| {
         let whole = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -52,12 +57,14 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
                 && SECRET.iter().any(|secret| word.starts_with(secret) || word.ends_with(secret))
     };
     let name = name.to_ascii_lowercase();
-    let is_number = value.len() <= SHORT_NUMBER && value.parse::<f64>().is_ok();
+    let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_measure = words().any(|word| MEASURES.contains(&word));
+    let is_number = (is_measure || value.len() <= SHORT_NUMBER) && value.parse::<f64>().is_ok();
     let is_place = PLACES.iter().any(|place| name.ends_with(place))
         && BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
         && !value.contains(['@', '?']);
     let is_plain = value.is_empty() || is_number || value.parse::<bool>().is_ok() || is_place;
-    !is_plain && name.split(|c: char| !c.is_ascii_alphanumeric()).any(says_so)
+    !is_plain && words().any(says_so)
 }
 
 /// Why a secret of a server is refused that stands elsewhere, and where it goes.
@@ -81,7 +88,7 @@ mod tests {
     fn names_say_what_is_a_secret() {
         let secrets = "Authorization X-Api-Key X-Authentication Cookies X-Secret2 X-Credentials X-Passphrase API_TOKEN APIKEY \
                        API_TOKENS db_password PROXY_AUTHORIZATION PGPASSWORD PRIVATEKEY CLIENTSECRET OPENAIKEY BEARERTOKEN \
-                       MYSECRET DBPASSWORD GITHUBTOKEN SESSIONCOOKIE MYSQL_PWD KEYFILE MAX_TOKENS DB_PASS";
+                       MYSECRET DBPASSWORD GITHUBTOKEN SESSIONCOOKIE MYSQL_PWD KEYFILE DB_PASS";
         for name in secrets.split_whitespace() {
             assert!(is_secret(name, "hunter2hunter2"), "{name}");
             assert!(is_secret(name, "12345678901234567890"), "{name}");
@@ -101,8 +108,11 @@ mod tests {
         for name in plain.split_whitespace() {
             assert!(!is_secret(name, "hunter2hunter2"), "{name}");
         }
-        for value in ["4000", "true", "0.5", ""] {
+        for value in ["4000", "true", "0.5", "", "1048576"] {
             assert!(!is_secret("X-Max-Tokens", value), "{value:?}");
+        }
+        for name in ["TOKEN_TTL_SECONDS", "AUTH_TIMEOUT_MS", "API_KEY_EXPIRES"] {
+            assert!(!is_secret(name, "1735689600") && is_secret(name, "hunter2hunter2"), "{name}");
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::terminal::editor;
+use crate::terminal::{editor, is_asking, mark_pastes};
 
 /// How long what was received may take to be stored.
 const TO_STORE: Duration = Duration::from_secs(5);
@@ -99,6 +99,10 @@ pub(crate) fn run<T: Send + 'static>(
         if !task.is_finished() {
             task.abort();
             within(&mut task, TO_END).await;
+        }
+        // A question that is still asked ends with the process, and not by itself.
+        if is_asking() {
+            mark_pastes(false);
         }
         Ok(CommandEnd::Interrupted(partial, code))
     })

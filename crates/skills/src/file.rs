@@ -36,6 +36,9 @@ pub const PLACEHOLDER: &str =
 /// The text that a skill is begun with.
 pub const PLACEHOLDER_TEXT: &str = "Say here what is to be done, step by step, and what is not.";
 
+/// Code of the finding that one of both still stands there.
+pub const PLACEHOLDER_FINDING: &str = "placeholder";
+
 /// A skill as its file says it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillFile {
@@ -88,7 +91,7 @@ impl SkillFile {
         let description = description(&fields, &mut findings);
         if page.body.trim() == PLACEHOLDER_TEXT {
             let why = "its text is still the one it was begun with: say what is to be done";
-            findings.push(Finding::warning("placeholder", why));
+            findings.push(Finding::warning(PLACEHOLDER_FINDING, why));
         }
         let name = name(&fields, folder, &mut findings);
         let requirements = Requirements::of(&fields, &mut findings);
@@ -186,7 +189,7 @@ fn description(fields: &Map, findings: &mut Vec<Finding>) -> String {
     if description == PLACEHOLDER {
         let why =
             "its description is still the one it was begun with: say what it does, and when it is of use";
-        findings.push(Finding::error("placeholder", why));
+        findings.push(Finding::error(PLACEHOLDER_FINDING, why));
     }
     if length > DESCRIPTION {
         let why = format!("the description has {length} characters, where {DESCRIPTION} are allowed");

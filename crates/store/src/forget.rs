@@ -166,15 +166,14 @@ pub(crate) struct Target {
     /// Titles and marks that go from a tree where they say just this: a short text of it that is forgotten, and the
     /// title that the tree took from a text that goes.
     alone: BTreeMap<TreeId, Vec<String>>,
-    /// The texts that are forgotten by their words: entries of ledgers are searched for them.
-    by_words: Vec<Vec<String>>,
+    /// What entries of ledgers are searched for.
+    in_notes: Vec<String>,
 }
 
-/// The words of a text, without what a note of it may have lost: white space, marks, and characters that are not seen.
-fn words(text: &str) -> Vec<String> {
-    let seen = sanitise(text).text;
-    let words = seen.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
+/// The writings that a ledger may have of a text: in one line, as it is and disarmed.
+fn noted(text: &str) -> [String; 2] {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    [sanitise(&line).text.into_owned(), line]
 }
 
 impl Target {
@@ -188,7 +187,7 @@ impl Target {
             removed: Removed::default(),
             short: None,
             alone: BTreeMap::new(),
-            by_words: Vec::new(),
+            in_notes: Vec::new(),
         }
     }
 
@@ -240,7 +239,7 @@ impl Target {
         target.finder.add(text);
         target.in_nodes.add(text);
         target.removed.add(text);
-        target.by_words.push(words(text));
+        target.in_notes.extend(noted(text).into_iter().filter(|noted| !noted.is_empty()));
         // As it stands in titles.
         let line = one_line(text);
         if line != text {
@@ -268,17 +267,18 @@ impl Target {
         }
         if text.len() >= SHORTEST_TEXT && self.tree.is_none() {
             self.removed.add(&text);
-            self.by_words.push(words(&text));
+            self.in_notes.extend(noted(&text).into_iter().filter(|noted| noted.len() >= SHORTEST_TEXT));
         }
     }
 
     /// Whether an entry of a ledger, which is a text in a writing of its own, holds what is searched for.
     pub(crate) fn is_in_noted(&self, text: &str) -> bool {
-        let noted = words(text);
-        let holds = |sought: &Vec<String>| {
-            !sought.is_empty() && noted.windows(sought.len()).any(|run| run == sought.as_slice())
-        };
-        self.is_in_bytes(text.as_bytes()) || self.by_words.iter().any(holds)
+        // An entry in brackets has round ones within.
+        let is_in_brackets = text.starts_with('[') && text.ends_with(']');
+        let round = |sought: &str| sought.replace('[', "(").replace(']', ")");
+        let holds =
+            |sought: &String| text.contains(sought) || is_in_brackets && text.contains(&round(sought));
+        self.is_in_bytes(text.as_bytes()) || self.in_notes.iter().any(holds)
     }
 
     /// Whether bytes hold what is searched for.

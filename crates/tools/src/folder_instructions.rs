@@ -100,6 +100,7 @@ fn read(
         let content = root.read(&path, &rules).ok()?;
         Some((path, content))
     })?;
+    scope.require_read(root, &path).ok()?;
     let digest = content.digest();
     if changes.is_of_running_command(&root.path().join(path.as_path()), digest) {
         return None;

@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 use tools::TurnSkills;
 
 use crate::event::{EventSink, SessionEvent};
+use crate::questions::plain_label;
 use crate::session::EventLog;
 use crate::session::turn::UsedByTurn;
 
@@ -180,7 +181,7 @@ impl SubagentList {
         let mut labels = self.0.labels.lock().unwrap_or_else(PoisonError::into_inner);
         let mut own = label.to_owned();
         let mut number = 1;
-        while !labels.insert(own.clone()) {
+        while !labels.insert(plain_label(&own)) {
             number += 1;
             own = format!("{label} {number}");
         }

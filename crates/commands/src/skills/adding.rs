@@ -49,8 +49,9 @@ pub(super) async fn new(
     args: &NewSkillArgs,
 ) -> Result<CommandOutcome, CommandError> {
     let NewSkillArgs { name, description } = args;
-    let description = one_line(description.as_deref().unwrap_or(PLACEHOLDER));
-    let description = description.replace('\\', "\\\\").replace('"', "\\\"");
+    let description = description.as_deref().unwrap_or(PLACEHOLDER);
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = one_line(&description).replace('\\', "\\\\").replace('"', "\\\"");
     let text = format!("---\nname: {name}\ndescription: \"{description}\"\n---\n\n{PLACEHOLDER_TEXT}\n");
     let wrong = strict::check(text.as_bytes(), name);
     if let Some(wrong) = wrong.iter().find(|finding| finding.is_error()) {
@@ -117,6 +118,10 @@ pub(super) async fn add(
     let name = skill.name.clone();
     require_folder_name(&name, None)?;
     let replaces = own::is_built_in(&name) && is_as_written(app.runtime.home.root(), &name);
+    let skills = app.runtime.home.root().join(FOLDER);
+    if !replaces && skills.join(&name).symlink_metadata().is_ok() {
+        return Err(is_there(&skills, &name));
+    }
     let lines = lines_of(app, &files, text);
     let question = match replaces {
         true => format!("Put this skill {name} in the place of Drawloom's own?"),
@@ -234,6 +239,14 @@ pub(super) fn file_lines(files: &[AddedFile]) -> Vec<String> {
     files.iter().take(NAMED).map(line).chain(more).collect()
 }
 
+fn is_there(skills: &Path, name: &str) -> CommandError {
+    CommandError::refused(
+        "exists",
+        format!("there is a skill {name} in {} already", one_line(&skills.to_string_lossy())),
+        format!("`drawloom skills remove {name}` takes it out; or give the new one another name"),
+    )
+}
+
 /// Writes files as those of a skill of the home: all of them, or none; where it `replaces` one, that one goes.
 fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Result<(), CommandError> {
     let home = &app.runtime.home;
@@ -270,13 +283,7 @@ fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Re
             ));
         }
         Ok(()) => {}
-        Err(rustix::io::Errno::EXIST) => {
-            return Err(CommandError::refused(
-                "exists",
-                format!("there is a skill {name} in {} already", one_line(&skills.to_string_lossy())),
-                format!("`drawloom skills remove {name}` takes it out; or give the new one another name"),
-            ));
-        }
+        Err(rustix::io::Errno::EXIST) => return Err(is_there(&skills, name)),
         Err(error) => return Err(failed(&place)(error.into())),
     }
     // It stands at its place: nothing is to be cleared away.

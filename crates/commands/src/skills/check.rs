@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use policy::AllowedTools;
-use skills::{FoundFile, KEYS, RefusedPlace, SkillFile, files_below, strict};
+use skills::{FoundFile, KEYS, PLACEHOLDER_FINDING, RefusedPlace, SkillFile, files_below, strict};
 use text::finding::Finding;
 use workspace::{Accept, Root, canonical};
 
@@ -70,8 +70,12 @@ impl SkillsChecked {
             Ok(bytes) => SkillFile::read(bytes, &name),
             Err(why) => SkillFile::unread(&name, why.to_owned()),
         };
-        let mut findings = match bytes {
-            Ok(bytes) if strict => strict::check(bytes, &name),
+        let mut findings: Vec<Finding> = match bytes {
+            Ok(bytes) if strict => {
+                // One that says nothing yet is offered to nobody.
+                let begun = read.findings.into_iter().filter(|finding| finding.code == PLACEHOLDER_FINDING);
+                begun.chain(strict::check(bytes, &name)).collect()
+            }
             _ => read.unknown_keys.iter().filter_map(|key| misspelt(key)).chain(read.findings).collect(),
         };
         findings.extend(read.allowed_tools.map(|entries| not_understood(app, entries)).unwrap_or_default());

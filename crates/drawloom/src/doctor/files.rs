@@ -1,6 +1,7 @@
 //! Files of the home that only a plain file may be: locks, logins, accepted tools, and records of commands and of what stood
 //! before them (spec: security §8).
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use agent::command_records;
@@ -42,6 +43,8 @@ fn is_named_as_a_file(path: &Path) -> bool {
     is("lock") || path.extension().is_some_and(|extension| extension == "lock" || extension == "json")
 }
 
+/// What is the matter with a file; nothing with one that went meanwhile.
 fn problem(path: &Path) -> Option<String> {
-    open_small_file(path).err().map(|error| error.to_string())
+    let error = open_small_file(path).err()?;
+    (error.kind() != ErrorKind::NotFound).then(|| error.to_string())
 }

@@ -79,7 +79,9 @@ pub(super) fn checks(
     match shortened {
         _ if listed == Some(SkillListing::Nothing) => told.push(NO_ROOM.to_owned()),
         Some(0) => told.push("there is room for their names alone".to_owned()),
-        Some(most) => told.push(format!("descriptions of more than {most} characters are shortened")),
+        Some(most) => told.push(format!(
+            "descriptions of more than {most} characters are shortened, and further in small windows"
+        )),
         None => {}
     }
     let told = told.join("; ");

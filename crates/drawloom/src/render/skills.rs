@@ -21,7 +21,10 @@ pub(super) fn list(found: &SkillsShown, to: OutputStyle) -> RenderedOutcome {
     let shortened = found.shortened_to.map(|most| match most {
         _ if found.left_out => format!("{NO_ROOM}: `drawloom skills disable NAME` makes some"),
         0 => "there is room for the names alone: descriptions are not sent".to_owned(),
-        most => format!("descriptions of more than {most} characters are shortened to as many"),
+        most => format!(
+            "descriptions of more than {most} characters are shortened to as many, and further in small windows: `drawloom \
+             context show --next` says to how many"
+        ),
     });
     let changed = found.skills.iter().filter_map(|skill| skill.notice.clone());
     RenderedOutcome::new(table::explained(&rows, to))

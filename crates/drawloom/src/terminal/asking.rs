@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use text::terminal::explicit;
 
-use super::TerminalMode;
 use super::mode::{PASTE_BEGINS, PASTE_ENDS, send_signal};
+use super::{TerminalMode, can_redraw};
 
 /// What may be typed at a question of yes or no.
 pub(super) const YES_OR_NO: &str = "[y/N] ";
@@ -29,11 +29,13 @@ const TOO_LONG: &str =
     "this terminal takes no more than 4095 bytes in a line, and the rest was cut; once more > ";
 
 /// What stands behind a paste that is no answer.
-const NO_ANSWER: &str =
-    "\nwhat is pasted is no answer where it has several lines, or more than 4095 bytes; once more > ";
+const NO_ANSWER: &str = "\nwhat is pasted is no answer where it has several lines, more than 4095 bytes, or its end was erased; once more > ";
 
 /// Time without keys behind which whoever typed has come to rest.
 pub(super) const REST: Duration = Duration::from_secs(1);
+
+/// Time behind a line that was pasted in which nobody types on, and the rest of the paste comes.
+const BEHIND: Duration = Duration::from_millis(30);
 
 /// How long a question takes to be written at most where its terminal shows it at once.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(200);
@@ -60,9 +62,11 @@ pub(super) fn ask(
 
 /// The next line of a terminal, as [`ask`] takes it. A terminal that edits lines itself hands on keys such as Ctrl-L as
 /// control characters: they are no text, and left out. A line that the terminal may have cut is asked for once more, and so
-/// is one behind a paste that did not end in it.
+/// is one of a paste that did not end in it.
 pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
     let mut bytes = [0; LINE_BYTES];
+    // In a paste they would take its mark away.
+    let _keys = can_redraw().then(|| TerminalMode::without_erasing_keys(terminal));
     // A terminal can be read once a whole line was typed.
     let mut answer = loop {
         let is_there = is_there(terminal, &LOOK)?;
@@ -85,6 +89,10 @@ pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Resu
                 terminal.write_all(NO_ANSWER.as_bytes())?;
             }
             Some(_) if read == LINE_BYTES => terminal.write_all(TOO_LONG.as_bytes())?,
+            // What was pasted may hold the mark of an end: behind its Enter nobody types on at once.
+            Some(_) if line.contains(PASTE_BEGINS) && skip(terminal, BEHIND, |_| false)? => {
+                terminal.write_all(NO_ANSWER.as_bytes())?;
+            }
             Some(line) => break line,
         }
     };

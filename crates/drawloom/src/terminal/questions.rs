@@ -129,7 +129,10 @@ impl Terminal {
         let asks = format!("{asks} (or `{}`)", approve_command(question));
         let choices = choices(&question.answers);
         // Once more behind what is shown: by then what it is about may be out of sight.
-        let what = about.into_iter().flat_map(str::lines).find(|line| !line.starts_with(FROM_OUTSIDE));
+        let what = about.into_iter().flat_map(str::lines).find(|line| {
+            // A file that is new is named in the next one.
+            !line.starts_with(FROM_OUTSIDE) && *line != "--- /dev/null"
+        });
         let what = what.map(|what| foreign_in_columns(&one_line(&explicit(what)), Some(columns())));
         let stands = format!("{}{} {choices}", what.unwrap_or_default(), explicit(&asks));
         self.questions().line.clone_from(&stands);

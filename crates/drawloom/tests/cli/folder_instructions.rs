@@ -100,6 +100,20 @@ fn its_owner_hears_which_instructions_of_folders_are_told() {
     assert_eq!((heard(), heard()), (1, 0), "once, as it is told once");
 }
 
+/// A rule that denies reading the file keeps its text from the model, whoever would tell it.
+#[test]
+fn instructions_that_may_not_be_read_are_not_told() {
+    let world = world(&[]);
+    put(&world, "sub/AGENTS.md", "Use tabs.");
+    put(&world, "sub/a.txt", "x\n");
+    put(&world, "kept/AGENTS.md", "Never told.");
+    put(&world, "kept/a.txt", "x\n");
+    world.ok(&["policy", "deny", "read path=kept/AGENTS.md"]);
+    let looks_at = |path: &str| looks("read", &json!({"path": path}));
+    let found = told(&world, &[looks_at("kept/a.txt"), looks_at("sub/a.txt")]);
+    assert_eq!(found, ["[Instructions for work in sub (sub/AGENTS.md):]\\nUse tabs."]);
+}
+
 #[test]
 fn long_instructions_are_cut_and_what_has_no_room_is_named() {
     let names = ["a", "b", "c"];

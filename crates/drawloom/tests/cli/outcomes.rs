@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::loom_tools::{called, script, shown, told, tree, world};
 use crate::subagents;
-use crate::tools::calls;
+use crate::tools::{calls, nodes};
 use crate::world::{World, text};
 
 const TOOLS: &str = "tools = [\"note_outcome\", \"exec\"]\n";
@@ -242,6 +242,29 @@ fn what_is_forgotten_is_not_in_the_ledger() {
             assert!(!bytes.windows(8).any(|window| window == b"marzipan"), "{:?}", entry.file_name());
         }
     }
+    // A note of the same letters with other marks stays.
+    for (noted, forgotten) in [
+        ("Plan C is dropped.", "C++"),
+        ("We ship on 4 May.", "(4)"),
+        ("We ship on 4 May.", "[4]"),
+        ("Yes, the parser is done.", "Yes!"),
+        ("A plan of n steps.", " - n - "),
+        ("[sic] is (plain)", "[plain]"),
+    ] {
+        assert_eq!(note(&world, &format!("/note {noted}")).0, Some(0), "{noted:?}");
+        let told = world.run(&["forget", "--text", forgotten, "--yes", "--yes"]);
+        assert_eq!(texts(&world), ["The bread is not.", noted], "{told:?}");
+        world.ok(&["forget", "--text", noted, "--yes", "--yes"]);
+    }
+    // Nor do the letters of a message that is forgotten take those that have them with others.
+    script(&world, &[json!({"text": "Well."})]);
+    note(&world, "/note yes it is");
+    note(&world, "✅✅✅✅✅✅ yes");
+    let said =
+        nodes(&world).into_iter().find(|node| node["text"].as_str().unwrap().ends_with(" yes")).unwrap();
+    world.ok(&["forget", said["id"].as_str().unwrap(), "--yes", "--yes"]);
+    assert_eq!(texts(&world), ["The bread is not.", "yes it is"]);
+    world.ok(&["forget", "--text", "yes it is", "--yes", "--yes"]);
     // A note has words in a writing of its own.
     for (noted, forgotten) in [
         ("My PIN is\n4711-x", "My PIN is\n4711-x"),

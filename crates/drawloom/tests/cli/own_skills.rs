@@ -56,6 +56,14 @@ fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
     // Nobody is told of one that says nothing yet.
     let (_, begun) = world.json(&["skills", "new", "unsaid"]);
     assert!(begun["why"].as_str().unwrap().contains("still the one it was begun with"), "{begun}");
+    let unsaid = text(&world.home().join("skills/unsaid"));
+    for check in [&["skills", "check", &unsaid][..], &["skills", "check", "--strict", &unsaid]] {
+        let (code, checked) = world.json(check);
+        assert_eq!((code, &checked["problems"][0]["code"]), (Some(1), &json!("placeholder")), "{checked}");
+    }
+    let (_, lines) = world.json(&["skills", "new", "lines", "--description", "two\n lines"]);
+    assert_eq!(lines["description"], "two lines", "{lines}");
+    world.ok(&["skills", "remove", "lines", "--yes"]);
     let (code, refused) = world.json(&["skills", "new", "unsaid"]);
     assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("exists")), "{refused}");
     let shown = listed(&world, &[]);

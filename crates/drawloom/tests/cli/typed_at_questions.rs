@@ -59,12 +59,13 @@ fn the_rest_of_a_line_that_is_being_typed_answers_no_question_that_comes_up_mean
     let world = runs(20);
     let mut terminal = going(&world, "xterm-256color");
     terminal.shows("w1 ");
+    // As somebody goes on typing until it is said that one waits.
     terminal.types("say ye");
-    terminal.until("its question", |terminal| {
-        ["a question waits until you have sent this line", CHOICES]
-            .iter()
-            .any(|shown| terminal.contents().contains(shown))
-    });
+    while !terminal.contents().contains("a question waits until you have sent this line") {
+        assert!(!terminal.contents().contains(CHOICES), "{}", terminal.contents());
+        terminal.types("s\x7f");
+        terminal.listen();
+    }
     terminal.types("s\r");
     terminal.until("its line", |terminal| terminal.plain().contains("> say yes (this joins the turn"));
     terminal.shows(CHOICES);
@@ -120,8 +121,16 @@ fn a_paste_of_several_lines_is_no_answer() {
     let world = runs(0);
     let mut terminal = going(&world, "xterm-256color");
     terminal.shows(CHOICES);
-    for (times, paste) in
-        ["y\rno wait, do not", "I pasted\ry\rthe third line", "y\r", "# my plan\rn\ry\r"].iter().enumerate()
+    for (times, paste) in [
+        "y\rno wait, do not",
+        "I pasted\ry\rthe third line",
+        "y\r",
+        "# my plan\rn\ry\r",
+        "a key that takes the line away\x15y\rmore",
+        "its own end\x1b[201~\ry\rmore",
+    ]
+    .iter()
+    .enumerate()
     {
         terminal.types(&format!("\x1b[200~{paste}\x1b[201~"));
         terminal.until("it is asked again", |terminal| {
@@ -268,4 +277,13 @@ fn pastes_are_marked_at_a_question_of_the_conversation_and_at_none_that_is_over(
     terminal.types("n\r");
     terminal.shows("Done.");
     quits(terminal);
+    // One of a command of its own, which ends with its process.
+    let mut command = with_terminal(&world.command(&["forget", "--text", "go", "--color", "never"]));
+    command.env("TERM", "xterm-256color");
+    let mut terminal = Terminal::start(command);
+    terminal.shows("[y/N]");
+    assert_eq!(terminal.times(PASTES), 1, "they are marked while it is asked");
+    terminal.types("\x03");
+    assert_eq!(terminal.ended(), Some(130), "{}", terminal.contents());
+    assert_eq!(terminal.times(NO_PASTES), 1);
 }
