@@ -247,7 +247,7 @@ impl Runtime {
         } else {
             let AnswerText { word, reason, fields } = said;
             let masked = |text: &str| self.masker.mask_entering(text).text.into_owned();
-            let reason = match question.form.clone().map(Form::new).transpose().map_err(AgentError::Form)? {
+            let reason = match question.form.as_ref().map(Form::new).transpose().map_err(AgentError::Form)? {
                 Some(form) if decision == Decision::Approved => {
                     let fields: Vec<_> =
                         fields.into_iter().map(|(name, text)| (name, masked(&text))).collect();

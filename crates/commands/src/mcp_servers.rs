@@ -42,7 +42,8 @@ pub(crate) async fn command(
             server_detail::get(app, &named.name).map(Box::new).map(CommandOutcome::ServerDetail)
         }
         McpCommand::Test(named) => {
-            confirm_kept(app, &named.name)?;
+            let hint = format!("`drawloom mcp test {}` asks at a terminal", named.name);
+            confirm_kept(app, &named.name, (false, hint))?;
             let offer = offer(app, &named.name).await?;
             let accepted = saved(app, &named.name).read().unwrap_or_default();
             Ok(CommandOutcome::ServerTested(tested(app, &named.name, &offer, &accepted)))
@@ -87,6 +88,7 @@ pub(crate) fn list(app: &App) -> ServersShown {
         if server.url.as_deref().is_some_and(|url| saved_login(app, name).is_for(url)) {
             notes.push("you are logged in there".to_owned());
         }
+        notes.extend(server.kept_before(app.runtime.home.root(), name));
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
         if status == ServerStatus::Invalid {
             notes.push(correction(name));
@@ -133,16 +135,17 @@ fn of_workspace(app: &App) -> Option<WorkspaceServers> {
     Some(WorkspaceServers { file: folder.join(OF_WORKSPACE), names })
 }
 
-/// Asks before another program than the one whose tools were accepted is started, where that kept something.
-fn confirm_kept(app: &App, name: &str) -> Result<(), CommandError> {
-    let is_another = app.settings.mcp.get(name).is_some_and(|server| server.url.is_none())
-        && saved(app, name).has_others();
-    let Some(kept) = server_home::kept(app.runtime.home.root(), name).filter(|_| is_another) else {
-        return Ok(());
-    };
-    let confirmed = app.frontend.confirm_shown(&[kept], &format!("Start {name}?"));
-    let hint = format!("`drawloom mcp accept {name} --yes` starts it and asks nothing");
-    confirmed.require("not_accepted", format!("{name} was not started"), hint)
+/// Asks before a program is started that would have what one before it kept. A yes hands that over.
+fn confirm_kept(app: &App, name: &str, (yes, hint): (bool, String)) -> Result<(), CommandError> {
+    let home = app.runtime.home.root();
+    let kept = app.settings.mcp.get(name).and_then(|server| Some((server, server.kept_before(home, name)?)));
+    let Some((server, kept)) = kept else { return Ok(()) };
+    if !yes {
+        let confirmed = app.frontend.confirm_shown(&[kept], &format!("Start {name}?"));
+        confirmed.require("not_accepted", format!("{name} was not started"), hint)?;
+    }
+    server_home::hand_over(home, name, server.program_digest())
+        .map_err(|error| CommandError::file("cannot write in", &server_home::place(home, name), &error))
 }
 
 /// Starts a server, and asks for its tools.
@@ -224,9 +227,8 @@ fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) 
 /// Shows what is new or changed, and accepts it.
 async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, CommandError> {
     let McpAcceptArgs { name, tools, yes } = args;
-    if !yes {
-        confirm_kept(app, name)?;
-    }
+    let hint = format!("`drawloom mcp accept {name} --yes` starts it and asks nothing");
+    confirm_kept(app, name, (*yes, hint))?;
     let mut offer = offer(app, name).await?;
     // What is not checked is not called.
     let server = &app.settings.mcp[name];

@@ -5,14 +5,21 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use loom::Digest;
 use store::home::HomeDir;
-use workspace::{file_name_of_key, open_lock_file};
+use workspace::{file_name_of_key, open_lock_file, read_small_file, replace_small_file_durably};
 
+use crate::configured_server::ConfiguredServer;
 use crate::results::mcp::ServerHome;
 use crate::walls;
 
-/// Name of its `HOME` among them.
+/// Names among them: of its `HOME`, of the folder that it works in, and of the file with the digest of the program that they
+/// are of.
 const HOME: &str = "home";
+const WORK: &str = "work";
+const PROGRAM: &str = "program";
+/// Bytes of that file at most.
+const LONGEST: u64 = 100;
 
 /// Own folders of a server that runs. Until they are dropped nobody removes them.
 pub(crate) struct OwnFolders {
@@ -22,31 +29,63 @@ pub(crate) struct OwnFolders {
 }
 
 impl OwnFolders {
-    /// Makes those that are missing. It waits for a removal.
+    /// Makes those that are missing, for the program of this digest. It waits for a removal.
     ///
     /// # Errors
-    /// They cannot be made.
-    pub(crate) fn open(home: &Path, server: &str) -> Result<Self, String> {
+    /// They cannot be made, or a program before it kept something there.
+    pub(crate) fn open(home: &Path, server: &str, program: Digest) -> Result<Self, String> {
         let failed = |error: io::Error| format!("its own folders cannot be made: {error}");
         let lock = lock_file(home, server).map_err(failed)?;
         lock.lock_shared().map_err(failed)?;
+        if let Some(kept) = kept(home, server, program) {
+            return Err(format!("{kept}; `drawloom mcp accept {server}` asks about it"));
+        }
         let own = place(home, server);
         let folder = |name: &str| walls::private_folder(&own.join(name)).map_err(|error| error.message);
-        Ok(Self { home: folder(HOME)?, work: folder("work")?, _lock: lock })
+        let folders = Self { home: folder(HOME)?, work: folder(WORK)?, _lock: lock };
+        hand_over(home, server, program).map_err(failed)?;
+        Ok(folders)
     }
 }
 
-/// That what an earlier program of the name kept is there for the one that has it now, in words; none where nothing is kept.
-pub fn kept(home: &Path, server: &str) -> Option<String> {
-    let own = place(home, server).join(HOME);
-    let is_kept = fs::read_dir(&own).is_ok_and(|mut entries| entries.next().is_some());
+impl ConfiguredServer {
+    /// That its program would have what one before it kept, in words; none where nothing is kept, or it kept that itself.
+    pub fn kept_before(&self, home: &Path, name: &str) -> Option<String> {
+        if self.url.is_some() { None } else { kept(home, name, self.program_digest()) }
+    }
+}
+
+fn kept(home: &Path, server: &str, program: Digest) -> Option<String> {
+    let own = place(home, server);
+    let is_filled = |name: &str| match fs::read_dir(own.join(name)) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    };
+    let is_kept = [HOME, WORK].into_iter().any(is_filled) && !is_of(&own, program);
     is_kept.then(|| {
         format!(
-            "it has what the program before it kept in its HOME ({}): `drawloom mcp remove {server}` takes both out, for one \
-             that begins anew",
+            "it would have what a program before it kept in its HOME ({}): `drawloom mcp remove {server}` takes that away, with \
+             the entry",
             own.display()
         )
     })
+}
+
+/// Whether folders are of a program: those of an earlier version are of none.
+fn is_of(own: &Path, program: Digest) -> bool {
+    read_small_file(&own.join(PROGRAM), LONGEST).is_ok_and(|text| text == program.to_string().as_bytes())
+}
+
+/// Has what is kept be of the program of this digest.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn hand_over(home: &Path, server: &str, program: Digest) -> io::Result<()> {
+    let own = place(home, server);
+    if is_of(&own, program) {
+        return Ok(());
+    }
+    replace_small_file_durably(&own.join(PROGRAM), program.to_string().as_bytes())
 }
 
 /// Folder of a server's own folders.
@@ -60,11 +99,11 @@ pub fn place(home: &Path, server: &str) -> PathBuf {
 /// They cannot be removed.
 pub fn remove(home: &Path, server: &str) -> io::Result<Option<ServerHome>> {
     let own = place(home, server);
-    if let Some(link) = own.ancestors().skip(1).take(2).find(|folder| folder.is_symlink()) {
-        return Err(io::Error::other(format!("{} is a link", link.display())));
-    }
     if own.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(None);
+    }
+    if let Some(link) = own.ancestors().skip(1).take(2).find(|folder| folder.is_symlink()) {
+        return Err(io::Error::other(format!("{} is a link", link.display())));
     }
     let lock = lock_file(home, server)?;
     match lock.try_lock() {
@@ -91,8 +130,9 @@ mod tests {
     fn what_a_server_kept_is_removed_once_it_runs_nowhere() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(remove(home.path(), "notes").unwrap(), None);
-        let open = OwnFolders::open(home.path(), "notes").unwrap();
-        let other = OwnFolders::open(home.path(), "other").unwrap();
+        let program = Digest::of(b"program");
+        let open = OwnFolders::open(home.path(), "notes", program).unwrap();
+        let other = OwnFolders::open(home.path(), "other", program).unwrap();
         let kept = open.home.join("cache/token");
         fs::create_dir_all(kept.parent().unwrap()).unwrap();
         fs::write(&kept, "t").unwrap();
@@ -105,10 +145,31 @@ mod tests {
         fs::rename(&servers, &aside).unwrap();
         std::os::unix::fs::symlink(&aside, &servers).unwrap();
         assert!(remove(home.path(), "notes").is_err() && kept.exists(), "no link is followed");
+        assert_eq!(remove(home.path(), "nosuch").unwrap(), None);
         fs::remove_file(&servers).unwrap();
         fs::rename(&aside, &servers).unwrap();
         assert_eq!(remove(home.path(), "notes").unwrap(), Some(ServerHome::Removed));
         assert!(!place(home.path(), "notes").exists() && other.home.exists());
         assert_eq!(remove(home.path(), "notes").unwrap(), None);
+    }
+
+    #[test]
+    fn what_a_program_kept_is_for_no_other_one_before_it_is_handed_over() {
+        let home = tempfile::tempdir().unwrap();
+        let [one, other] = [b"one".as_slice(), b"other"].map(Digest::of);
+        let opens = |program| OwnFolders::open(home.path(), "notes", program);
+        let own = place(home.path(), "notes");
+        assert!(opens(one).is_ok() && opens(other).is_ok(), "nothing is kept");
+        for folder in [HOME, WORK] {
+            let file = own.join(folder).join("token");
+            fs::write(&file, "t").unwrap();
+            assert!(opens(other).is_ok(), "it is its own");
+            assert!(opens(one).is_err_and(|why| why.contains("`drawloom mcp accept notes`")), "{folder}");
+            fs::remove_file(own.join(PROGRAM)).unwrap();
+            assert!(opens(other).is_err(), "of a program that is not known");
+            hand_over(home.path(), "notes", other).unwrap();
+            assert!(opens(other).is_ok());
+            fs::remove_file(file).unwrap();
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ::tools::CommandEgress;
 use egress::{Gate, HostPort};
+use loom::Digest;
 use mcp::{SavedLogin, SavedTools, Server, ServerAddress, ServerPlace, StartedServer};
 use sandbox::{CommandLine, Level, OutputSink, Run, Sandbox, WallRoot, Walls, git_folders_serving};
 use store::home::HomeDir;
@@ -41,6 +42,8 @@ pub struct Servers(Mutex<BTreeMap<String, Arc<Server>>>);
 struct Launch {
     name: String,
     entry: ProgramEntry,
+    /// Digest of its program.
+    program: Digest,
     /// Variables of its environment.
     environment: BTreeMap<String, String>,
     /// The home of Drawloom.
@@ -180,6 +183,7 @@ impl Launch {
         Ok(Self {
             name: name.to_owned(),
             entry,
+            program: configured.program_digest(),
             environment: variables.map(|(variable, value)| (variable.clone(), value.clone())).collect(),
             home: app.runtime.home.root().to_owned(),
             quarantine: app.runtime.home.dir(HomeDir::Quarantine).map_err(|error| error.to_string())?,
@@ -237,7 +241,7 @@ impl Launch {
     /// Starts it. It blocks, and needs a runtime of this thread.
     fn start(&self, sink: OutputSink, input: OwnedFd) -> Result<StartedServer, String> {
         let program = self.entry.file(self.workspace.as_deref())?;
-        let own = OwnFolders::open(&self.home, &self.name)?;
+        let own = OwnFolders::open(&self.home, &self.name, self.program)?;
         let (mut walls, directory) = self.walls(&program, &own)?;
         let sandbox = Sandbox::of_this_program().map_err(|error| error.to_string())?;
         let level = if self.entry.is_walled { sandbox.probe().level } else { Level::None };

@@ -88,16 +88,11 @@ pub(crate) fn add(
         "`drawloom mcp accept {name}` shows its tools, `drawloom config set mcp.{name}.… VALUE` changes it; or choose another \
          name"
     );
-    let kept = server_home::place(&paths.home, name);
     let (is_there, secrets) = section(&paths.home, &format!("mcp.{name}"))?;
     // Of one that is there, that is said.
-    if kept.exists() && !is_there {
-        let what = format!(
-            "what an earlier server {name} kept is still there ({}), and this one would have it",
-            kept.display()
-        );
-        let hint = format!("`drawloom mcp remove {name}` takes it away; or choose another name");
-        return Err(CommandError::refused("exists", what, hint));
+    if let Some(kept) = server.kept_before(&paths.home, name).filter(|_| !is_there) {
+        let what = format!("{name} was not added: {kept}");
+        return Err(CommandError::refused("exists", what, "or choose another name for this one"));
     }
     add_section(&paths.home, &format!("mcp.{name}"), &settings, &there)?;
     for secret in secrets {
@@ -127,31 +122,35 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
     let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
     let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
     login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    let home = server_home::remove(&paths.home, name).map_err(|error| {
-        let what = "it is taken out, with its rules, secrets and login, but not what it kept: cannot remove";
-        CommandError::file(what, &server_home::place(&paths.home, name), &error)
-    })?;
-    if !unset.was_there && !was_accepted && rules.removed.is_empty() && home.is_none() {
-        return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
-    }
+    let is_removed = unset.was_there || was_accepted || !rules.removed.is_empty();
     let gone = rules.removed.iter().map(|rule| format!("the rule `{rule}` was removed with it"));
     let secrets_gone = unset.secrets.iter().map(|key| format!("{key} was removed from {KEYS} with it"));
     let kept =
         rules.kept.iter().map(|rule| format!("the rule `{rule}` stays: `drawloom policy list` shows it"));
-    let home_told = home.map(|home| match home {
-        ServerHome::Removed => "its HOME was removed with it, and what it kept there".to_owned(),
-        ServerHome::InUse => {
-            let place = server_home::place(&paths.home, name);
-            format!(
-                "its HOME ({}) stays, as it runs in another process: `drawloom mcp remove {name}` takes it once that has ended",
-                place.display()
-            )
+    let mut notes: Vec<String> = gone.chain(secrets_gone).chain(kept).collect();
+    let place = server_home::place(&paths.home, name);
+    let home = server_home::remove(&paths.home, name).map_err(|error| {
+        let mut what: Vec<&str> = notes.iter().map(String::as_str).filter(|_| is_removed).collect();
+        if is_removed {
+            what.insert(0, "it was taken out");
         }
-    });
+        what.push("what it kept stays: cannot remove");
+        CommandError::file(&what.join("; "), &place, &error)
+    })?;
+    if !is_removed && home.is_none() {
+        return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
+    }
+    notes.extend(home.map(|home| match home {
+        ServerHome::Removed => "its HOME was removed with it, and what it kept there".to_owned(),
+        ServerHome::InUse => format!(
+            "its HOME ({}) stays, as it runs in another process: `drawloom mcp remove {name}` takes it once that has ended",
+            place.display()
+        ),
+    }));
     let removed = ServerShown {
         name: name.to_owned(),
         status: ServerStatus::Removed,
-        notes: gone.chain(secrets_gone).chain(kept).chain(home_told).collect(),
+        notes,
         tool_count: 0,
         tools: Vec::new(),
         changed: Vec::new(),

@@ -178,12 +178,13 @@ impl SavedTools {
         })
     }
 
-    /// Marks those that are told otherwise than they were accepted. Names of those that were not marked before.
+    /// Marks those that are told otherwise than they were accepted. Names of those that were not marked before; of what cannot
+    /// be read nothing is accepted.
     ///
     /// # Errors
-    /// It could not be read or written.
+    /// It could not be written.
     pub(crate) fn mark(&self, offered: &[OfferedTool]) -> Result<Vec<String>, String> {
-        if self.read()?.mark(offered).is_empty() {
+        if self.read().unwrap_or_default().mark(offered).is_empty() {
             return Ok(Vec::new());
         }
         let mut marked = Vec::new();
@@ -292,6 +293,7 @@ mod tests {
         let saved = SavedTools::of(home.path().to_owned(), "notes");
         fs::write(home.path().join("notes.json"), "{\"tools\": [").unwrap();
         assert!(saved.read().unwrap_err().contains("notes.json"));
+        assert_eq!(saved.mark(&[tool("add", "")]).unwrap(), [""; 0], "its server can be asked for its tools");
         saved.accept("notes 1", &[tool("add", "")], &[]).unwrap();
         assert_eq!(usable(&saved), ["add"]);
     }

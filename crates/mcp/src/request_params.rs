@@ -9,6 +9,8 @@ const METHOD: &[u8] = b"\"method\"";
 
 /// Method by which a request is read that asks a person.
 pub(crate) const ELICITATION: &str = "drawloom/elicitation";
+/// Method by which a request is read that names that one itself: it is answered as an unknown one.
+const UNKNOWN: &str = "drawloom/unknown";
 
 /// A request as it is read: with an empty object in the place of parameters that are none, so that it is refused as one whose
 /// parameters do not fit, and with [`ELICITATION`]. None of what can be read as it is.
@@ -23,10 +25,14 @@ pub(crate) fn as_read(message: &[u8]) -> Option<String> {
     if let Some(params) = message.get_mut("params").filter(|params| !params.is_object()) {
         (*params, is_other) = (Value::Object(Map::new()), true);
     }
-    if let Some(method) =
-        message.get_mut("method").filter(|method| *method == ElicitationCreateRequestMethod::VALUE)
-    {
-        (*method, is_other) = (ELICITATION.into(), true);
+    let read_by = |method: &Value| match method.as_str()? {
+        ElicitationCreateRequestMethod::VALUE => Some(ELICITATION),
+        ELICITATION => Some(UNKNOWN),
+        _ => None,
+    };
+    if let Some(other) = message.get("method").and_then(read_by) {
+        message.insert("method".to_owned(), other.into());
+        is_other = true;
     }
     is_other.then(|| Value::Object(message).to_string())
 }
@@ -54,6 +60,8 @@ mod tests {
         let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {"a": 5}});
         let read: Value = serde_json::from_str(&as_read(asked.to_string().as_bytes()).unwrap()).unwrap();
         assert_eq!((&read["method"], &read["params"]), (&json!(ELICITATION), &json!({"a": 5})));
+        let own = json!({"jsonrpc": "2.0", "id": 1, "method": ELICITATION, "params": {"a": 5}});
+        assert!(!as_read(own.to_string().as_bytes()).unwrap().contains(ELICITATION));
         for other in [
             json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
             json!({"jsonrpc": "2.0", "method": "elicitation/create", "params": {}}),

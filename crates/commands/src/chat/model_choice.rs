@@ -15,7 +15,7 @@ use text::terminal::one_line;
 use workspace::Root;
 use workspace::trust::Accepted;
 
-use super::{Conversation, server_tools, shown_addresses, tools};
+use super::{Conversation, shown_addresses, tools};
 use crate::app::App;
 use crate::args::tree::Sampling;
 use crate::command_changes::made_by_command;
@@ -157,14 +157,9 @@ impl Conversation {
         };
         let tools = match self.tools.take() {
             Some((of, tools)) if of == agent => Some(tools),
-            before => {
+            _ => {
                 let folders = (self.folders.as_slice(), skills.as_ref());
-                let tools =
-                    tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?;
-                if before.is_none() && tools.is_some() {
-                    server_tools::tell_others(app);
-                }
-                tools
+                tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?
             }
         };
         self.tools = tools.clone().map(|tools| (agent.clone(), tools));

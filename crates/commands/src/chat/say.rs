@@ -17,7 +17,7 @@ use store::CallId;
 
 use super::session_settings::SeenSession;
 use super::subagents::{JoinedFrom, joined_line};
-use super::{Conversation, position, tools};
+use super::{Conversation, position, server_tools, tools};
 use crate::app::App;
 use crate::custom_commands::{CustomCommands, Expansion};
 use crate::egress_notice;
@@ -180,6 +180,9 @@ impl Conversation {
         let before = if self.seen.is_some() { self.entered_before(app, asker).await? } else { None };
         if before.is_none() || self.anew {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
+            if has_tools {
+                server_tools::tell_others(app, self.agent());
+            }
         }
         let (entered, tree) = match before {
             Some(entered) if self.anew => (entered, new_tree(&last)),

@@ -63,10 +63,13 @@ pub(super) fn tools(app: &App, names: &[String]) -> Vec<Tool> {
     tools
 }
 
-/// Says which servers have no tools, as they are not those whose tools were accepted.
-pub(super) fn tell_others(app: &App) {
+/// Says which servers whose tools an agent has are not those whose tools were accepted, so that it has none.
+pub(super) fn tell_others(app: &App, agent: &str) {
+    let named = app.settings.agents.get(agent).and_then(|agent| agent.tools.as_deref());
+    let is_of = |tool: &String, name: &str| server_of(tool).is_some_and(|(server, _)| server == name);
     for (name, server) in &app.settings.mcp {
-        if server.check(name).is_ok() && saved(app, name).has_others() {
+        let has_its = named.is_none_or(|tools| tools.iter().any(|tool| is_of(tool, name)));
+        if has_its && server.check(name).is_ok() && saved(app, name).has_others() {
             app.frontend.note(&format!("{name}: {}", of_another(name)));
         }
     }

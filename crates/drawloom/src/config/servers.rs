@@ -1,8 +1,9 @@
 //! Keys of `[mcp.NAME]` that say which program or address a server is: what was accepted and allowed is of that one.
 
+use std::env;
 use std::path::Path;
 
-use commands::{CommandError, server_home};
+use commands::CommandError;
 use text::terminal::one_line;
 
 use super::layers::{Layers, Source};
@@ -63,7 +64,8 @@ pub(super) fn changed(server: &str, home: &Path, note: &dyn Fn(&str)) {
     note(&format!(
         "it is another server now: `drawloom mcp accept {server}` shows its tools, and asks about them"
     ));
-    if let Some(kept) = server_home::kept(home, server) {
+    let config = Layers::read(home, env::vars_os(), &[]).lenient().unwrap_or_default();
+    if let Some(kept) = config.mcp.get(server).and_then(|now| now.kept_before(home, server)) {
         note(&kept);
     }
     // Rules that cannot be read allow nothing.

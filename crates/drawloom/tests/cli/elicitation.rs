@@ -151,6 +151,53 @@ fn a_question_whose_parameters_are_none_is_refused_at_once() {
 }
 
 #[test]
+fn a_method_of_drawlooms_own_is_none_that_a_server_has() {
+    let world = asking(&json!({"method": "drawloom/elicitation"}));
+    ended(waiting(&world));
+    let [refused] = &answers(&world)[..] else { panic!("one question") };
+    assert_eq!(refused["code"], -32601, "{refused}");
+}
+
+#[test]
+fn of_a_form_the_keywords_that_are_told_count_and_no_others() {
+    let of = |property: Value| {
+        let form =
+            json!({"type": "object", "properties": {"a": property}, "$defs": {"x": {"type": "number"}}});
+        asking(&json!({"params": {"mode": "form", "message": "Who?", "requestedSchema": form}}))
+    };
+    for (property, line, given, value) in [
+        (
+            json!({"type": "number", "minimum": 0, "exclusiveMinimum": true}),
+            "a (number, at least 0)",
+            "a=0",
+            json!(0),
+        ),
+        (json!({"type": "number", "$ref": "#/$defs/x"}), "a (number)", "a=3", json!(3)),
+        (
+            json!({"type": "integer", "multipleOf": 5, "exclusiveMinimum": 5}),
+            "a (more than 5, a multiple of 5)",
+            "a=10",
+            json!(10),
+        ),
+    ] {
+        let world = of(property);
+        let mut chat = waiting(&world);
+        let asked = question(&world, &mut chat);
+        assert_eq!(asked["about"], format!("  Who?\n  field {line}"));
+        world.ok(&["approve", asked["short_id"].as_str().unwrap(), "--field", given]);
+        ended(chat);
+        assert_eq!(answers(&world)[0]["content"]["a"], value);
+    }
+    let world = of(json!({"type": "integer", "minimum": 1, "maximum": 5, "multipleOf": 10}));
+    ended(waiting(&world));
+    assert!(
+        answers(&world)[0]["message"]
+            .to_string()
+            .contains("nothing is within its bounds: 1 to 5, a multiple of 10")
+    );
+}
+
+#[test]
 fn a_server_that_asks_on_and_on_is_told_to_stop() {
     let world = asking(&json!({"times": 12}));
     let project = text(&world.path("project"));

@@ -12,6 +12,9 @@ use crate::terminal::Terminal;
 use crate::trust::with_terminal;
 use crate::world::{World, text};
 
+/// What is said where a program would have what another one kept.
+const KEPT: &str = "it would have what a program before it kept in its HOME";
+
 /// Adds the server of this test program as `notes`.
 fn add(world: &World) {
     let program = text(&std::env::current_exe().unwrap());
@@ -118,7 +121,9 @@ fn a_server_that_is_taken_out_while_a_conversation_is_open_is_said_to_be_removed
 
 #[test]
 fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rules() {
-    let world = accepted(&[], &["notes:page"], "");
+    let poet = "[agents.poet]\ntools = [\"read\", \"other:page\"]\n";
+    let world = world(&[], &(server("notes", "") + &allowed(&["notes:page"]) + poet));
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
     let says = || {
         script(
             &world,
@@ -151,6 +156,13 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
     let notice =
         "notes: the tools that were accepted are of another program or address: `drawloom mcp accept notes`";
     assert_eq!((begun.code, told.matches(notice).count()), (Some(0), 1), "{begun:?}");
+    // Once, and to an agent that has its tools.
+    for more in [&[][..], &["--session", "poem", "--agent", "poet"]] {
+        script(&world, &[json!({"text": "Done."})]);
+        let words = [&["--workspace", &project, "chat"], more, &["-m", "Go."]].concat();
+        let further = world.run(&words);
+        assert!(further.code == Some(0) && !further.err.contains("were accepted"), "{further:?}");
+    }
     let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
     assert!(listed.contains("of another program or address: `drawloom mcp accept notes`"), "{listed}");
     let asked = world.run(&["mcp", "accept", "notes"]);
@@ -163,7 +175,7 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
     );
     // It is told of what the one before kept before it can read it.
     fs::write(world.home().join("sandbox/servers/notes/home/token"), "a login").unwrap();
-    let kept = "it has what the program before it kept in its HOME";
+    let kept = KEPT;
     let set = world.run(&["config", "set", "mcp.notes.args", &arguments.replace("=2", "=3")]);
     assert!(set.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(kept), "{set:?}");
     let asked = world.run(&["mcp", "accept", "notes"]);
@@ -250,6 +262,121 @@ fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
     assert_eq!(world.read("config.toml"), config);
     let told = world.ok(&["mcp", "remove", "notes"]);
     assert!(told.contains("its HOME was removed with it") && !has_it(), "{told}");
+}
+
+/// Also where of the one before nothing is accepted.
+#[test]
+fn what_a_program_kept_is_for_no_other_one_before_the_owner_said_so() {
+    let world = world(&[], &(server("notes", "") + &allowed(&["notes:page"])));
+    let own = world.home().join("sandbox/servers/notes");
+    let config = world.read("config.toml");
+    let args = |more: &str| json!([&ARGUMENTS[..], &[more]].concat()).to_string();
+    let tests = || world.run(&["mcp", "test", "notes"]);
+    let refused = |command: &str| {
+        let refused = world.run(&["mcp", command, "notes"]);
+        let told = refused.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            refused.code == Some(4) && told.contains(KEPT) && told.contains("notes was not started"),
+            "{refused:?}"
+        );
+        told
+    };
+    let says = || {
+        script(
+            &world,
+            &[json!({"tool_calls": [called("notes:page", &json!({}))]}), json!({"text": "Done."})],
+        );
+        assert_eq!(there(&world, &["chat", "--new", "-m", "Go."]).0, Some(0));
+        crate::mcp::result(&world, "notes:page")
+    };
+    assert_eq!(tests().code, Some(0));
+    world.ok(&["config", "set", "mcp.notes.args", &args("--test-threads=1")]);
+    assert_eq!(tests().code, Some(0), "nothing is kept");
+    fs::write(own.join("home/token"), "a login").unwrap();
+    assert_eq!(tests().code, Some(0), "it is its own");
+    world.ok(&["config", "set", "mcp.notes.args", &args("--test-threads=2")]);
+    let told = refused("test");
+    assert!(
+        told.contains("`drawloom mcp test notes` asks at a terminal") && !told.contains("--yes"),
+        "{told}"
+    );
+    refused("accept");
+    let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
+    assert!(listed.contains(KEPT), "{listed}");
+    let back = world.run(&["config", "set", "mcp.notes.args", &args("--test-threads=1")]);
+    assert!(back.code == Some(0) && !back.err.contains("HOME"), "{back:?}");
+    assert_eq!(tests().code, Some(0), "the control");
+
+    // A call of one that was accepted is no yes to that either.
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    assert!(says().contains("with all you know"), "the control");
+    fs::remove_file(own.join("program")).unwrap();
+    let told = says();
+    assert!(told.contains(KEPT) && told.contains("`drawloom mcp accept notes` asks about it"), "{told}");
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    assert!(says().contains("with all you know"));
+    // Nor that nothing says any more what was accepted.
+    fs::remove_file(world.home().join("mcp/notes.json")).unwrap();
+    world.write("config.toml", &config);
+    refused("test");
+
+    // What is empty is for whoever comes.
+    fs::remove_file(own.join("home/token")).unwrap();
+    world.write("config.toml", "");
+    add(&world);
+    world.write("config.toml", "");
+    fs::write(own.join("home/token"), "a login").unwrap();
+    let added = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
+    assert!(added.code == Some(4) && added.err.contains("notes was not added"), "{added:?}");
+    assert_eq!(world.read("config.toml"), "");
+    let url = world.run(&["mcp", "add", "notes", "--yes", "--url", "http://127.0.0.1:9/mcp"]);
+    assert!(url.err.contains("notes was added"), "an address has no HOME: {url:?}");
+}
+
+#[test]
+fn accepted_tools_that_cannot_be_read_are_written_anew_by_accepting_them() {
+    let world = accepted(&[], &["notes:page"], "");
+    world.write("mcp/notes.json", "{");
+    let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
+    assert!(
+        listed.contains("notes.json") && listed.contains("`drawloom mcp accept` writes it anew"),
+        "{listed}"
+    );
+    let asked = world.run(&["mcp", "accept", "notes"]);
+    assert!(asked.code == Some(4) && asked.err.contains("new: page"), "{asked:?}");
+    assert_eq!(world.read("mcp/notes.json"), "{");
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    let (_, listed) = there(&world, &["mcp", "list"]);
+    assert_eq!(listed["servers"][0]["tool_count"], 10, "{listed}");
+}
+
+#[test]
+fn what_was_done_is_said_where_a_home_cannot_be_removed() {
+    let denies = "[[policy.rules]]\ndecision = \"deny\"\ntool = [\"notes:die\"]\n";
+    let world = world(&[], &(server("notes", "") + &allowed(&["notes:add"]) + denies));
+    assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
+    world.ok(&["config", "set", "mcp.notes.secrets.TRACKER_TOKEN", "q7Zp2LxV9mKt4RwB8nYs3HdF"]);
+    let (servers, aside) = (world.home().join("sandbox/servers"), world.home().join("aside"));
+    fs::rename(&servers, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &servers).unwrap();
+    let removes = |name: &str| {
+        let removed = world.run(&["mcp", "remove", name]);
+        (removed.code, removed.err.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let stays = "what it kept stays: cannot remove";
+    let (code, told) = removes("notes");
+    for said in [
+        "it was taken out",
+        "the rule `allow notes:add` was removed with it",
+        "secrets.TRACKER_TOKEN was removed from keys.toml with it",
+        "the rule `deny notes:die` stays",
+        stays,
+    ] {
+        assert!(code == Some(2) && told.contains(said), "{said}: {told}");
+    }
+    let (code, told) = removes("notes");
+    assert!(code == Some(2) && told.contains(stays) && !told.contains("was taken out"), "{told}");
+    assert_eq!(removes("nosuch").0, Some(3));
 }
 
 #[test]

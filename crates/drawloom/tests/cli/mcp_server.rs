@@ -55,7 +55,7 @@ fn tools(is_changed: bool) -> Value {
             "ask",
             "Asks a person.",
             json!({
-                "visit": text, "times": number, "message": text, "about": text, "default": text, "params": {}, "beside": number, "leaves": text, "gates": text,
+                "visit": text, "times": number, "message": text, "about": text, "default": text, "params": {}, "beside": number, "leaves": text, "gates": text, "method": text,
             })
         ),
         tool("bad name", "Has a name that is none.", json!({})),
@@ -133,7 +133,8 @@ fn elicited(arguments: &Value, messages: &mut Messages) -> Vec<Value> {
     let times = arguments["times"].as_u64().unwrap_or(1);
     let ask = |number| {
         let id = format!("q{number}");
-        say(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": asked}));
+        let method = arguments["method"].as_str().unwrap_or("elicitation/create");
+        say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": asked}));
         if let Some(leaves) = arguments["leaves"].as_str() {
             wait_for("gate", arguments);
             match leaves {

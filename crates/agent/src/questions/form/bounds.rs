@@ -1,71 +1,72 @@
 //! Bounds of a field: how they are told, and whether anything is within them.
 
-use serde_json::{Value, json};
-use tools::ArgumentSchema;
+use serde_json::Value;
 
-use super::FieldKind;
-use super::choice::{Choice, named};
+use super::choice::named;
+use super::{FieldKind, MOST_CHOICES, check_of, said};
 
 /// What a field takes, with its bounds.
 ///
 /// # Errors
 /// Nothing is within them.
 pub(super) fn takes(property: &Value, kind: &FieldKind) -> Result<String, String> {
-    require_fitting(property, kind)?;
-    let is_whole = property["type"] == "integer";
     Ok(match kind {
         FieldKind::Text => {
             let form = match property["format"].as_str() {
-                Some("date") => "date, 2026-01-31".to_owned(),
-                Some("date-time") => "time, 2026-01-31T18:30:00Z".to_owned(),
-                Some("email") => "mail address".to_owned(),
-                Some("uri") => "address, https://example.org/".to_owned(),
-                _ => "text".to_owned(),
+                Some("date") => "date, 2026-01-31",
+                Some("date-time") => "time, 2026-01-31T18:30:00Z",
+                Some("email") => "mail address",
+                Some("uri") => "address, https://example.org/",
+                _ => "text",
             };
-            range(property, (&["minLength"], &["maxLength"]), true)?
-                .map_or(form.clone(), |length| format!("{form}, {length} characters"))
+            let length = range(property, (&["minLength"], &["maxLength"]), Some(1.0))?;
+            let length = length.map(|length| format!("{length} characters"));
+            let pattern = property["pattern"].as_str().map(|pattern| format!("matching {pattern}"));
+            in_a_row([Some(form.to_owned()), length, pattern])
         }
         FieldKind::Number => {
-            let keys = (&["minimum", "exclusiveMinimum"][..], &["maximum", "exclusiveMaximum"][..]);
-            match range(property, keys, is_whole)? {
-                Some(range) if is_whole => range,
-                Some(range) => format!("number, {range}"),
-                None if is_whole => "whole number".to_owned(),
-                None => "number".to_owned(),
+            if let Some(values) = property["enum"].as_array() {
+                return Ok(format!("one of {}", fitting(property, values)?.join(", ")));
             }
+            let keys = (&["minimum", "exclusiveMinimum"][..], &["maximum", "exclusiveMaximum"][..]);
+            let (is_whole, step) = (property["type"] == "integer", property["multipleOf"].as_f64());
+            let multiple = step.map(|step| format!("a multiple of {step}"));
+            let range = range(property, keys, step.or(is_whole.then_some(1.0)))
+                .map_err(|why| in_a_row([Some(why), multiple.clone(), None]))?;
+            let form = match (is_whole, &range) {
+                (true, Some(_)) => None,
+                (true, None) => Some("whole number".to_owned()),
+                (false, _) => Some("number".to_owned()),
+            };
+            in_a_row([form, range, multiple])
         }
-        FieldKind::YesOrNo => "y or n".to_owned(),
+        FieldKind::YesOrNo => fitting(property, &[true.into(), false.into()])?.join(" or "),
         FieldKind::Choice(choices) => format!("one of {}", named(choices)),
         FieldKind::Choices(choices) => {
-            let number = range(property, (&["minItems"], &["maxItems"]), true)?;
+            if property["minItems"].as_u64().is_some_and(|least| least > choices.len() as u64) {
+                return Err("it needs more choices than it has".to_owned());
+            }
+            let number = range(property, (&["minItems"], &["maxItems"]), Some(1.0))?;
             format!("{}, with commas, of {}", number.unwrap_or_else(|| "some".to_owned()), named(choices))
         }
     })
 }
 
+fn in_a_row(parts: [Option<String>; 3]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Values of these that a field takes, as they are typed.
+///
 /// # Errors
-/// None of the values that a field has fits it.
-fn require_fitting(property: &Value, kind: &FieldKind) -> Result<(), String> {
-    let texts = |choices: &[Choice]| choices.iter().map(|one| Value::from(one.value.clone())).collect();
-    let (schema, values, needed): (_, Vec<Value>, _) = match kind {
-        FieldKind::Choice(choices) => (property, texts(choices), 1),
-        FieldKind::Choices(choices) => {
-            (&property["items"], texts(choices), property["minItems"].as_u64().unwrap_or_default().max(1))
-        }
-        FieldKind::YesOrNo => (property, vec![true.into(), false.into()], 1),
-        FieldKind::Text | FieldKind::Number => match (property.get("const"), property["enum"].as_array()) {
-            (Some(value), _) => (property, vec![value.clone()], 1),
-            (None, Some(values)) => (property, values.clone(), 1),
-            (None, None) => return Ok(()),
-        },
-    };
-    let schema = ArgumentSchema::with_formats(&json!({"type": "object", "properties": {"a": schema}}))?;
-    let fitting = values.iter().filter(|value| schema.check(&json!({"a": value})).is_ok()).count() as u64;
-    match (fitting, needed) {
-        (0, _) => Err("none of its choices is within its bounds".to_owned()),
-        (fitting, needed) if fitting < needed => Err("it needs more choices than it has".to_owned()),
-        _ => Ok(()),
+/// There is none, or there are too many.
+fn fitting(property: &Value, values: &[Value]) -> Result<Vec<String>, String> {
+    let fits = check_of(property)?;
+    let fitting: Vec<String> = values.iter().filter(|value| fits(value)).map(said).collect();
+    if fitting.is_empty() || fitting.len() > MOST_CHOICES {
+        return Err(format!("none of its values is within its bounds, or they are more than {MOST_CHOICES}"));
     }
+    Ok(fitting)
 }
 
 /// End of a range, and whether it is out of it itself.
@@ -87,24 +88,25 @@ fn bound(property: &Value, keys: &[&str], is_nearer: fn(f64, f64) -> bool) -> Op
     })
 }
 
-/// A range in words; none where it has no end.
+/// A range in words, of multiples of a step where there is one; none where it has no end.
 ///
 /// # Errors
 /// Nothing is within it.
 fn range(
     property: &Value,
     (least, most): (&[&str], &[&str]),
-    is_whole: bool,
+    step: Option<f64>,
 ) -> Result<Option<String>, String> {
     let from = bound(property, least, |one, other| one > other);
     let to = bound(property, most, |one, other| one < other);
-    let is_empty = |from: &Bound, to: &Bound| match is_whole {
-        true => {
-            let first = if from.is_open { from.at.floor() + 1.0 } else { from.at.ceil() };
-            let last = if to.is_open { to.at.ceil() - 1.0 } else { to.at.floor() };
+    let is_empty = |from: &Bound, to: &Bound| match step {
+        Some(step) => {
+            let (from_step, to_step) = (from.at / step, to.at / step);
+            let first = if from.is_open { from_step.floor() + 1.0 } else { from_step.ceil() };
+            let last = if to.is_open { to_step.ceil() - 1.0 } else { to_step.floor() };
             first > last
         }
-        false => from.at > to.at || (from.at >= to.at && (from.is_open || to.is_open)),
+        None => from.at > to.at || (from.at >= to.at && (from.is_open || to.is_open)),
     };
     let said = match (&from, &to) {
         (Some(from), Some(to)) if !from.is_open && !to.is_open => format!("{} to {}", from.shown, to.shown),

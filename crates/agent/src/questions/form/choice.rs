@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::shortened;
+use super::{check_of, shortened};
 
 /// What may be chosen, and how it is called where that is another word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,11 +13,17 @@ pub struct Choice {
     pub title: Option<String>,
 }
 
-/// What may be chosen; none where anything may.
+/// What may be chosen, within the bounds of the field; none where anything may.
 ///
 /// # Errors
 /// A choice is no text.
 pub(super) fn choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
+    let fits = check_of(property)?;
+    let within = |all: Vec<Choice>| all.into_iter().filter(|one| fits(&json!(one.value))).collect();
+    Ok(named_choices(property)?.map(within))
+}
+
+fn named_choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
     let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("a choice is no text");
     if let Some(titled) = property["oneOf"].as_array().or_else(|| property["anyOf"].as_array()) {
         let choice = |one: &Value| {
@@ -37,7 +43,7 @@ pub(super) fn choices(property: &Value) -> Result<Option<Vec<Choice>>, String> {
 /// The one choice whose value or title is a text but for its case; none where there are several.
 fn only_one<'c>(choices: &'c [Choice], text: &str) -> Option<&'c Choice> {
     let lower = text.to_lowercase();
-    let is_it = |name: &str| name.to_lowercase() == lower;
+    let is_it = |name: &str| name.trim().to_lowercase() == lower;
     let mut fitting =
         choices.iter().filter(|choice| is_it(&choice.value) || choice.title.as_deref().is_some_and(is_it));
     fitting.next().filter(|_| fitting.next().is_none())
@@ -67,11 +73,14 @@ pub(super) fn has_names_of_their_own(choices: &[Choice]) -> bool {
     all.iter().collect::<HashSet<_>>().len() == all.len() && !choices.iter().any(is_mistakable)
 }
 
+/// The value of the choice that a text names, which has no white space at its ends.
+///
 /// # Errors
-/// A text names none of the choices.
+/// It names none of the choices.
 pub(super) fn chosen(choices: &[Choice], text: &str) -> Result<Value, String> {
-    let found = choices.iter().find(|choice| choice.value == text);
-    let found = found.or_else(|| choices.iter().find(|choice| choice.title.as_deref() == Some(text)));
+    let is_it = |name: &str| name.trim() == text;
+    let found = choices.iter().find(|choice| is_it(&choice.value));
+    let found = found.or_else(|| choices.iter().find(|choice| choice.title.as_deref().is_some_and(is_it)));
     let found = found.or_else(|| only_one(choices, text));
     let found = found.ok_or_else(|| format!("{} is none of {}", shortened(text), named(choices)))?;
     Ok(Value::from(found.value.clone()))

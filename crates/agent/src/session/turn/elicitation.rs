@@ -74,7 +74,7 @@ impl PersonOfCall {
         let mut about = shown_lines(message);
         let (asks, form) = match mode {
             ElicitationMode::Form(schema) => {
-                let form = Form::new(self.masked(&schema)?)?;
+                let form = Form::new(&self.masked(&schema)?)?;
                 about.extend(form.fields().iter().map(|field| format!("  field {}", field.line())));
                 ("Answer it? It is told to that server", Some(form))
             }
