@@ -136,6 +136,12 @@ pub enum CommandOutcome {
     SkillsChecked(skills::SkillsChecked),
     /// `handoff check`.
     HandoffChecked(handoff::HandoffChecked),
+    /// `handoff history`.
+    HandoffHistory(handoff::HandoffHistory),
+    /// `/wrap`.
+    Wrapped(Told<handoff::WrapShown>),
+    /// `/wrap undo`.
+    WrapUndone(Told<handoff::WrapUndone>),
     /// `/note TEXT`.
     OutcomeNoted(Told<outcomes::OutcomeNoted>),
     /// `/note`.

@@ -66,7 +66,7 @@ pub enum Command {
     /// List, check and show skills.
     #[command(subcommand, after_help = "Example: drawloom skills list")]
     Skills(SkillsCommand),
-    /// Check the text by which a session hands over to the next one.
+    /// Check the text by which a session hands over to the next one, and list earlier ones.
     #[command(subcommand, after_help = "Example: drawloom handoff check HANDOFF.md")]
     Handoff(HandoffCommand),
     /// Work with trees: documents and conversations.
@@ -167,6 +167,7 @@ impl Command {
             Self::Skills(SkillsCommand::Enable(_)) => spec("skills enable", Admin),
             Self::Skills(SkillsCommand::Disable(_)) => spec("skills disable", Admin),
             Self::Handoff(HandoffCommand::Check(_)) => spec("handoff check", Read),
+            Self::Handoff(HandoffCommand::History) => spec("handoff history", Read),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

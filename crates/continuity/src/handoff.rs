@@ -136,6 +136,13 @@ impl Handoff {
     }
 }
 
+/// A handoff as a session reads it: each line that speaks to a model stands in brackets with the reason, and nothing of it
+/// is left out (spec: security §25).
+#[must_use]
+pub fn readable(text: &str) -> String {
+    bracketed::bracketed_lines(text)
+}
+
 /// Everything that the author of a handoff should look at, by line: errors are breaches of structure and size, warnings
 /// the rest. Of more than 100 findings the last one is the count of those left out, an error where one of them is.
 #[must_use]

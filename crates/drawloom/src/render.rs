@@ -15,6 +15,7 @@ mod cost;
 mod diff;
 mod file_changes;
 mod findings;
+mod handoff;
 mod maintenance;
 mod mcp;
 mod model;
@@ -223,6 +224,10 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             let amount = columns::count(found.bytes as u64, "byte", "bytes");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
         }
+        CommandOutcome::HandoffHistory(found) => RenderedOutcome::new(handoff::history(found, to))
+            .or_saying(to, "no earlier handoffs: /wrap replaces the one that stands"),
+        CommandOutcome::Wrapped(told) => handoff::wrapped(told, to),
+        CommandOutcome::WrapUndone(told) => handoff::undone(told, to),
         CommandOutcome::OutcomeNoted(told) => done(&told.result.id.to_string(), &told.sentence, to),
         CommandOutcome::Outcomes(found) => {
             RenderedOutcome::new(outcomes::list(found, to)).or_saying(to, "nothing is noted in this session")

@@ -317,6 +317,8 @@ mod windows;
 mod work;
 #[path = "cli/world.rs"]
 mod world;
+#[path = "cli/wrapping.rs"]
+mod wrapping;
 #[path = "cli/writing.rs"]
 mod writing;
 #[path = "cli/zones.rs"]

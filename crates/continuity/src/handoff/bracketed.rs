@@ -66,6 +66,37 @@ pub(crate) fn bracket(handoff: &mut Handoff) {
     }
 }
 
+/// A text of which each line that speaks to a model stands in brackets, but those that do already.
+pub(crate) fn bracketed_lines(text: &str) -> String {
+    let detections = sanitise(text).detections;
+    let (mut out, mut start) = (String::with_capacity(text.len()), 0);
+    for line in text.split_inclusive('\n') {
+        let place = start..start + line.len();
+        start = place.end;
+        let said = line.trim_end_matches(['\r', '\n']);
+        let is_in = |detection: &&text::sanitiser::Detection| {
+            place.start < detection.bytes.end && detection.bytes.start < place.end
+        };
+        let (mark, entry) = said.split_at(said.len() - without_mark(said).len());
+        match detections.iter().find(is_in).filter(|_| !(entry.starts_with('[') && entry.ends_with(']'))) {
+            Some(detection) => {
+                out += mark;
+                out += &in_brackets(told(detection.kind).0, &sanitise(entry).text);
+                out += &line[said.len()..];
+            }
+            None => out += line,
+        }
+    }
+    out
+}
+
+/// An entry without the mark of its list.
+fn without_mark(line: &str) -> &str {
+    let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len());
+    behind.or_else(|| line.strip_prefix("- ")).unwrap_or(line)
+}
+
 /// A line in brackets with the reason; none where nothing in it speaks to a model.
 pub(crate) fn bracketed_text(line: &str) -> Option<String> {
     let detection = sanitise(line).detections.into_iter().next()?;

@@ -245,7 +245,7 @@ impl Maker {
     ) {
         let id = format!("n{}", self.note_marks.len());
         let text = SourcedText { text, source: format!("s{}", self.marks), outside };
-        self.made.session.ledger.push(Note { id, kind, text, corrects });
+        self.made.session.ledger.push(Note { id, kind, text, corrects, is_earlier: false });
         self.note_marks.push(mark);
     }
 

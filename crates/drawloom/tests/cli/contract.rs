@@ -143,6 +143,7 @@ const ROWS: &[Row] = &[
         "handoff check {handoff}",
         "ok bytes problems.file problems.line problems.code problems.severity problems.why",
     ),
+    row("--workspace {project} handoff history", "handoffs"),
     row("skills new weave", "name path text"),
     row("skills remove weave --yes", "name path"),
     row("skills export {copy}.skills", "folder written unchanged"),

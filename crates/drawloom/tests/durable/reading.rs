@@ -29,6 +29,7 @@ const READING: &[&str] = &[
     "skills list",
     "skills check",
     "handoff check HANDOFF.md",
+    "handoff history",
     "tree list",
     "tree show Tale --all",
     "tree text Tale --spans",
