@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use context::FolderInstructions;
 use model::{Cancel, Exchange, ModelError, RawResponse, SendPermit, SiblingSlot};
 use store::home::HomeDir;
 use store::spool::{GenerationName, Spool, SpoolHeader};
@@ -104,6 +105,11 @@ pub(crate) async fn send(
     let label = call.subagent.as_ref().map(|subagent| subagent.label.clone());
     let to = model::CallOrigin { sibling: Some(slot), label, ..model::CallOrigin::new(session, ask.purpose) };
     let info = ask.model.info();
+    for path in
+        prepared.assembled.injected.iter().filter_map(|told| FolderInstructions::told_in(&told.source))
+    {
+        call.events.emit(SessionEvent::notice(format!("the model is told of {path}")));
+    }
     call.events.emit(SessionEvent::Started {
         generation: begun.row.id,
         nodes: begun.row.reserved.clone(),

@@ -75,7 +75,7 @@ pub use forget::RemovalOutcome;
 pub use kept_files::{FileRetention, KeptFileBounds};
 pub use lasting_rules::{LastingRules, RuleFile};
 pub use prepared_request::{PreparedRequest, window_notice};
-pub use questions::DECISION;
+pub use questions::{DECISION, in_subagent};
 pub use request::{GenerationRequest, PathRequest, PromptRequest, RequestSource, WindowNotice};
 pub use runtime::{LEASE, ReadMasker, Runtime, command_records};
 pub use send::resend;

@@ -66,6 +66,9 @@ pub fn parts(text: &str) -> (&str, Option<&str>) {
 /// question is about.
 pub const FROM_OUTSIDE: &str = "text from outside: ";
 
+/// What a line begins with that names an address which a server of tools sends its person to.
+pub const ADDRESS: &str = "address at ";
+
 pub(crate) struct QuestionContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) tree: TreeId,
@@ -181,8 +184,8 @@ async fn over(mut work: Cancel, mut end: QuestionEnd) -> &'static str {
     if stop.is_cancelled() { STOPPED } else { why }
 }
 
-/// A subagent as a question begins with it. A model chose its label: nothing within ends it.
-pub(crate) fn in_subagent(label: &str) -> String {
+/// A subagent as what is said of it begins. A model chose its label: nothing within ends it.
+pub fn in_subagent(label: &str) -> String {
     let plain: String = label.chars().filter(|c| !matches!(c, '"' | '“' | '”' | '„' | ':' | '：')).collect();
     format!("subagent \"{plain}\"")
 }

@@ -17,10 +17,12 @@ use crate::results::mcp::{
 use crate::rights::Asker;
 use crate::servers::{Servers, saved, saved_login};
 use crate::settings::ConfiguredServer;
-use crate::{server_detail, server_login};
+use crate::{server_detail, server_home, server_login};
 
 /// File in which other programs keep the servers of a workspace.
 const OF_WORKSPACE: &str = ".mcp.json";
+/// What is said of a server that this process has, and that was taken out meanwhile.
+const REMOVED: &str = "it was taken out meanwhile: none of its tools is called any more";
 /// Bytes of it that are read, and names that are shown.
 const LONGEST_FILE: u64 = 256 << 10;
 const MOST_NAMES: usize = 50;
@@ -40,6 +42,7 @@ pub(crate) async fn command(
             server_detail::get(app, &named.name).map(Box::new).map(CommandOutcome::ServerDetail)
         }
         McpCommand::Test(named) => {
+            confirm_kept(app, &named.name)?;
             let offer = offer(app, &named.name).await?;
             let accepted = saved(app, &named.name).read().unwrap_or_default();
             Ok(CommandOutcome::ServerTested(tested(app, &named.name, &offer, &accepted)))
@@ -57,7 +60,7 @@ pub(crate) async fn command(
 /// The servers as they stand, none of which is started.
 pub(crate) fn list(app: &App) -> ServersShown {
     let shown = |(name, server): (&String, &ConfiguredServer)| {
-        let (status, mut notes) = match server.entry(name) {
+        let (mut status, mut notes) = match server.entry(name) {
             Err(why) => (ServerStatus::Invalid, vec![why]),
             Ok(entry) => {
                 let (status, why) = match Servers::known(app, name).map(|server| server.state()) {
@@ -68,7 +71,12 @@ pub(crate) fn list(app: &App) -> ServersShown {
                 (status, why.into_iter().chain(entry.warnings).collect())
             }
         };
-        let accepted = saved(app, name).read().unwrap_or_else(|why| {
+        let kept = saved(app, name);
+        // What this process has of it was accepted when it began.
+        if Servers::known(app, name).is_some() && !kept.is_there() {
+            (status, notes) = (ServerStatus::Removed, vec![REMOVED.to_owned()]);
+        }
+        let accepted = kept.read().unwrap_or_else(|why| {
             notes.push(why);
             AcceptedTools::default()
         });
@@ -82,12 +90,10 @@ pub(crate) fn list(app: &App) -> ServersShown {
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
         if status == ServerStatus::Invalid {
             notes.push(correction(name));
-        } else if !pinned {
-            let why = match saved(app, name).has_others() {
-                true => "the tools that were accepted are of another program or address",
-                false => "none of its tools is accepted",
-            };
-            notes.push(format!("{why}: `drawloom mcp accept {name}` shows them"));
+        } else if kept.has_others() {
+            notes.push(of_another(name));
+        } else if !pinned && status != ServerStatus::Removed {
+            notes.push(format!("none of its tools is accepted: `drawloom mcp accept {name}` shows them"));
         }
         ServerShown {
             name: name.clone(),
@@ -107,6 +113,13 @@ pub(crate) fn list(app: &App) -> ServersShown {
     ServersShown { servers: app.settings.mcp.iter().map(shown).collect(), not_started: of_workspace(app) }
 }
 
+/// What is said of a server that is not the one whose tools were accepted.
+pub(crate) fn of_another(name: &str) -> String {
+    format!(
+        "the tools that were accepted are of another program or address: `drawloom mcp accept {name}` shows its own"
+    )
+}
+
 /// Servers that the workspace names.
 fn of_workspace(app: &App) -> Option<WorkspaceServers> {
     let folder = app.workspace.folder.as_ref()?;
@@ -118,6 +131,18 @@ fn of_workspace(app: &App) -> Option<WorkspaceServers> {
     let names = servers.into_iter().flat_map(|servers| servers.keys()).take(MOST_NAMES);
     let names = names.map(|name| one_line(name).chars().take(100).collect()).collect();
     Some(WorkspaceServers { file: folder.join(OF_WORKSPACE), names })
+}
+
+/// Asks before another program than the one whose tools were accepted is started, where that kept something.
+fn confirm_kept(app: &App, name: &str) -> Result<(), CommandError> {
+    let is_another = app.settings.mcp.get(name).is_some_and(|server| server.url.is_none())
+        && saved(app, name).has_others();
+    let Some(kept) = server_home::kept(app.runtime.home.root(), name).filter(|_| is_another) else {
+        return Ok(());
+    };
+    let confirmed = app.frontend.confirm_shown(&[kept], &format!("Start {name}?"));
+    let hint = format!("`drawloom mcp accept {name} --yes` starts it and asks nothing");
+    confirmed.require("not_accepted", format!("{name} was not started"), hint)
 }
 
 /// Starts a server, and asks for its tools.
@@ -199,6 +224,9 @@ fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) 
 /// Shows what is new or changed, and accepts it.
 async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, CommandError> {
     let McpAcceptArgs { name, tools, yes } = args;
+    if !yes {
+        confirm_kept(app, name)?;
+    }
     let mut offer = offer(app, name).await?;
     // What is not checked is not called.
     let server = &app.settings.mcp[name];

@@ -16,7 +16,6 @@ use crate::results::outcomes::{OutcomeNoted, OutcomeShown, OutcomesShown};
 pub(crate) struct Note {
     pub(crate) kind: OutcomeKind,
     pub(crate) trust: Trust,
-    /// Secrets masked.
     pub(crate) text: String,
     pub(crate) corrects: Option<OutcomeId>,
 }
@@ -43,7 +42,8 @@ pub(crate) async fn append(
     let session = session_of(runtime, who, place.tree).await?;
     let fence = place.fence.map(|fence| Guard { lease: session.lease(), fence: Fence(fence) });
     let Note { kind, trust, corrects, .. } = note;
-    let text = entry_text(&note.text);
+    // What is not seen is gone by now: it may have parted a secret.
+    let text = runtime.masker.mask(&entry_text(&note.text)).text.into_owned();
     let new = NewOutcome {
         session,
         tree: place.tree,

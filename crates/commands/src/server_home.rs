@@ -11,6 +11,9 @@ use workspace::{file_name_of_key, open_lock_file};
 use crate::results::mcp::ServerHome;
 use crate::walls;
 
+/// Name of its `HOME` among them.
+const HOME: &str = "home";
+
 /// Own folders of a server that runs. Until they are dropped nobody removes them.
 pub(crate) struct OwnFolders {
     pub(crate) home: PathBuf,
@@ -28,12 +31,25 @@ impl OwnFolders {
         let lock = lock_file(home, server).map_err(failed)?;
         lock.lock_shared().map_err(failed)?;
         let own = place(home, server);
-        let folder = |name| walls::private_folder(&own.join(name)).map_err(|error| error.message);
-        Ok(Self { home: folder("home")?, work: folder("work")?, _lock: lock })
+        let folder = |name: &str| walls::private_folder(&own.join(name)).map_err(|error| error.message);
+        Ok(Self { home: folder(HOME)?, work: folder("work")?, _lock: lock })
     }
 }
 
-/// Where they are.
+/// That what an earlier program of the name kept is there for the one that has it now, in words; none where nothing is kept.
+pub fn kept(home: &Path, server: &str) -> Option<String> {
+    let own = place(home, server).join(HOME);
+    let is_kept = fs::read_dir(&own).is_ok_and(|mut entries| entries.next().is_some());
+    is_kept.then(|| {
+        format!(
+            "it has what the program before it kept in its HOME ({}): `drawloom mcp remove {server}` takes both out, for one \
+             that begins anew",
+            own.display()
+        )
+    })
+}
+
+/// Folder of a server's own folders.
 pub fn place(home: &Path, server: &str) -> PathBuf {
     home.join(HomeDir::Sandbox.name()).join("servers").join(file_name_of_key(server))
 }
@@ -44,6 +60,9 @@ pub fn place(home: &Path, server: &str) -> PathBuf {
 /// They cannot be removed.
 pub fn remove(home: &Path, server: &str) -> io::Result<Option<ServerHome>> {
     let own = place(home, server);
+    if let Some(link) = own.ancestors().skip(1).take(2).find(|folder| folder.is_symlink()) {
+        return Err(io::Error::other(format!("{} is a link", link.display())));
+    }
     if own.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(None);
     }
@@ -82,6 +101,12 @@ mod tests {
         assert_eq!(remove(home.path(), "notes").unwrap(), Some(ServerHome::InUse));
         assert!(kept.exists());
         drop(open);
+        let (servers, aside) = (home.path().join("sandbox/servers"), home.path().join("aside"));
+        fs::rename(&servers, &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, &servers).unwrap();
+        assert!(remove(home.path(), "notes").is_err() && kept.exists(), "no link is followed");
+        fs::remove_file(&servers).unwrap();
+        fs::rename(&aside, &servers).unwrap();
         assert_eq!(remove(home.path(), "notes").unwrap(), Some(ServerHome::Removed));
         assert!(!place(home.path(), "notes").exists() && other.home.exists());
         assert_eq!(remove(home.path(), "notes").unwrap(), None);

@@ -41,7 +41,8 @@ pub(crate) async fn login(app: &App, name: &str) -> Result<CommandOutcome, Comma
     };
     mcp::login(&Gate::default(), request, &show).await.map_err(|why| {
         let why = format!("there is no login at {name}: {why}");
-        CommandError::new("login", 5, why, "`drawloom mcp login` begins anew; nothing was kept")
+        let hint = format!("`drawloom mcp login {name}` begins anew; nothing was kept");
+        CommandError::new("login", 5, why, hint)
     })?;
     Ok(CommandOutcome::Servers(only(app, name, ServerStatus::LoggedIn)))
 }

@@ -31,17 +31,33 @@ const PLAIN: [&str; 13] = [
     "turkey",
 ];
 
-/// Whether this is a secret by the name of its variable or header: a word of it begins or ends with one that says so. Numbers
-/// and `true` or `false` are none, whatever they are called.
+/// A word that says so where it stands alone.
+const PASS: &str = "pass";
+/// What the last word of a name ends with whose value says where something is.
+const PLACES: [&str; 6] = ["dir", "file", "path", "sock", "uri", "url"];
+/// What a value begins with that says where something is.
+const BEGINNINGS: [&str; 5] = ["/", "./", "~/", "http://", "https://"];
+/// Most characters of a number that is no secret.
+const SHORT_NUMBER: usize = 6;
+
+/// Whether this is a secret by the name of its variable or header: a word of it begins or ends with one that says so. Short
+/// numbers and `true` or `false` are none, whatever they are called, nor are a path or an address without a user or a query
+/// under a name that ends as one of a place.
 pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     let says_so = |word: &str| {
-        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        let word = word.strip_suffix('s').unwrap_or(word);
-        !PLAIN.contains(&word)
-            && SECRET.iter().any(|secret| word.starts_with(secret) || word.ends_with(secret))
+        let whole = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let word = whole.strip_suffix('s').unwrap_or(whole);
+        whole == PASS
+            || !PLAIN.contains(&word)
+                && SECRET.iter().any(|secret| word.starts_with(secret) || word.ends_with(secret))
     };
-    let is_text = !value.is_empty() && value.parse::<f64>().is_err() && value.parse::<bool>().is_err();
-    is_text && name.to_ascii_lowercase().split(|c: char| !c.is_ascii_alphanumeric()).any(says_so)
+    let name = name.to_ascii_lowercase();
+    let is_number = value.len() <= SHORT_NUMBER && value.parse::<f64>().is_ok();
+    let is_place = PLACES.iter().any(|place| name.ends_with(place))
+        && BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
+        && !value.contains(['@', '?']);
+    let is_plain = value.is_empty() || is_number || value.parse::<bool>().is_ok() || is_place;
+    !is_plain && name.split(|c: char| !c.is_ascii_alphanumeric()).any(says_so)
 }
 
 /// Why a secret of a server is refused that stands elsewhere, and where it goes.
@@ -65,11 +81,23 @@ mod tests {
     fn names_say_what_is_a_secret() {
         let secrets = "Authorization X-Api-Key X-Authentication Cookies X-Secret2 X-Credentials X-Passphrase API_TOKEN APIKEY \
                        API_TOKENS db_password PROXY_AUTHORIZATION PGPASSWORD PRIVATEKEY CLIENTSECRET OPENAIKEY BEARERTOKEN \
-                       MYSECRET DBPASSWORD GITHUBTOKEN SESSIONCOOKIE MYSQL_PWD KEYFILE MAX_TOKENS";
+                       MYSECRET DBPASSWORD GITHUBTOKEN SESSIONCOOKIE MYSQL_PWD KEYFILE MAX_TOKENS DB_PASS";
         for name in secrets.split_whitespace() {
             assert!(is_secret(name, "hunter2hunter2"), "{name}");
+            assert!(is_secret(name, "12345678901234567890"), "{name}");
         }
-        let plain = "X-Team X-Author AUTHORS LOG_LEVEL KEYBOARD X-Keyboard MONKEY turkey2 SECRETARY KEYWORDS";
+        for (name, value) in [
+            ("SSH_AUTH_SOCK", "/run/user/0/x"),
+            ("KEYFILE", "/etc/ssl/k.pem"),
+            ("AUTH_URL", "https://a.example/"),
+        ] {
+            assert!(!is_secret(name, value), "{name}");
+            assert!(is_secret("API_KEY", value), "{value}");
+        }
+        assert!(is_secret("AUTH_URL", "https://me:hunter2@a.example/"));
+        assert!(is_secret("AUTH_URL", "https://a.example/?key=hunter2"));
+        let plain =
+            "X-Team X-Author AUTHORS LOG_LEVEL KEYBOARD X-Keyboard MONKEY turkey2 SECRETARY KEYWORDS BYPASS";
         for name in plain.split_whitespace() {
             assert!(!is_secret(name, "hunter2hunter2"), "{name}");
         }

@@ -138,9 +138,10 @@ pub(crate) fn topic(file: &str) -> String {
     format!("{OF_FILE}{file}")
 }
 
-/// Whether an injection of this source tells of a file.
-pub(crate) fn is_of_file(source: &str) -> bool {
-    source.starts_with(OF_FILE)
+/// Path of the file that an injection of this source tells of; none of one that tells of something else.
+pub(crate) fn file_of(source: &str) -> Option<&str> {
+    let (path, _version) = source.strip_prefix(OF_FILE)?.rsplit_once('#')?;
+    Some(path)
 }
 
 /// What is told of a file that is again as it stands above.

@@ -4,7 +4,7 @@ use loom::path::ViewOverrides;
 use loom::reader::Injection;
 use loom::{NodeId, PositionId, Role, TextOffset, TreeReader, Trust};
 
-use crate::activation::{ChangedFiles, FileChange, changes, is_of_file, reverted, standing, topic};
+use crate::activation::{ChangedFiles, FileChange, changes, file_of, reverted, standing, topic};
 use crate::bootstrap::{Bootstrap, SystemPrompt, WorkspaceTrust};
 use crate::circling;
 use crate::dialogue::{Dependencies, DialogueRequest};
@@ -217,7 +217,7 @@ impl WindowChoice<'_> {
     /// Leaves out of nodes what was told with them of files of a workspace that is not trusted any more.
     fn unshow_workspace(&self, spoken: &mut [Spoken]) {
         if self.distrusts_workspace() {
-            let stays = |shown: &Injection| !is_of_file(&shown.source);
+            let stays = |shown: &Injection| file_of(&shown.source).is_none();
             spoken.iter_mut().for_each(|said| said.retain_injections(stays, self.around.estimator));
         }
     }

@@ -3,7 +3,7 @@
 use loom::reader::Injection;
 use loom::{Digest, Trust};
 
-use crate::activation::{is_of_file, topic};
+use crate::activation::{file_of, topic};
 use crate::injection::{Offer, Standing};
 
 /// Characters of all together that are told in a window.
@@ -25,11 +25,7 @@ impl FolderInstructions {
     /// is there.
     pub(crate) fn offers<'i>(all: &[Self], told: impl Iterator<Item = &'i Injection> + Clone) -> Vec<Offer> {
         let standing = Standing::of(told.clone());
-        // Files that a session begins with stand at the top.
-        let is_theirs = |injection: &&Injection| {
-            is_of_file(&injection.source)
-                && injection.source.split('#').next().is_some_and(|path| path.contains('/'))
-        };
+        let is_theirs = |injection: &&Injection| Self::told_in(&injection.source).is_some();
         let taken: usize = told.filter(is_theirs).map(|injection| injection.text.chars().count()).sum();
         let mut room = OF_ALL.saturating_sub(taken);
         let offer = |one: &Self| {
@@ -52,6 +48,12 @@ impl FolderInstructions {
             Offer { topic: one.topic(), version: one.digest.to_string(), trust: one.trust, text }
         };
         all.iter().map(offer).collect()
+    }
+
+    /// Path of the file that an injection of this source tells of; none of one that stands at the top, as those do that a
+    /// session begins with.
+    pub fn told_in(source: &str) -> Option<&str> {
+        file_of(source).filter(|path| path.contains('/'))
     }
 
     fn topic(&self) -> String {

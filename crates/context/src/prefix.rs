@@ -118,10 +118,15 @@ impl Prefix {
         Self { texts, ..self.clone() }
     }
 
+    /// The list of skills in it.
+    pub fn skills_list(&self) -> Option<&str> {
+        self.texts.iter().find(|text| text.kind == Kind::SkillsIndex).map(|list| &*list.text)
+    }
+
     /// Files of skills, of those given, that its list names.
     pub(crate) fn skills_among<'a>(&self, skills: &'a [RefusedSkill]) -> Vec<&'a RefusedSkill> {
-        let list = self.texts.iter().find(|text| text.kind == Kind::SkillsIndex);
-        let is_named = |skill: &&RefusedSkill| list.is_some_and(|list| names_file(&list.text, &skill.path));
+        let list = self.skills_list();
+        let is_named = |skill: &&RefusedSkill| list.is_some_and(|list| names_file(list, &skill.path));
         skills.iter().filter(is_named).collect()
     }
 

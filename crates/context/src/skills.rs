@@ -153,7 +153,7 @@ fn heading(folder: &str) -> String {
 }
 
 /// Whether a list that was sent names a file.
-pub(crate) fn names_file(list: &str, path: &str) -> bool {
+pub fn names_file(list: &str, path: &str) -> bool {
     if list.contains(&format!(" ({path})")) {
         return true;
     }

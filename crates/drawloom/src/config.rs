@@ -27,4 +27,4 @@ pub(crate) use keys::is_name;
 pub(crate) use layers::{Layers, Source};
 pub(crate) use path::join;
 pub(crate) use sections::{Config, Level, ModelSection, Provider, loose_key};
-pub(crate) use set::{add_section, has_section, set, unset_section};
+pub(crate) use set::{add_section, section, set, unset_section};

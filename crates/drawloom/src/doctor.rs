@@ -6,18 +6,21 @@
 mod backup;
 mod caches;
 mod disk;
+mod files;
 mod servers;
 mod skills;
 
 use commands::results::maintenance::{Check, Health, Sandbox, State};
+use commands::settings::ConfiguredHook;
 use commands::workspaces::InspectedFolder;
 use commands::{CommandError, CommandOutcome};
 use sandbox::{Level, LevelReport};
+use serde_json::Value;
 use text::terminal::one_line;
 use workspace::Root;
 use workspace::trust::{Accepted, decide};
 
-use crate::config::{Layers, problems};
+use crate::config::{Config, Layers, problems};
 use crate::open::reading;
 use crate::paths::InvocationPaths;
 use crate::workspaces::in_repository;
@@ -37,12 +40,24 @@ pub(crate) fn examine(
     let (of_workspace, loaded) = workspace(paths, layers);
     checks.push(of_workspace);
     checks.extend(skills::checks(paths, &config, loaded.as_ref())?);
+    checks.extend(hooks(&config));
     checks.extend(servers::checks(layers, &config, quick)?);
     let (walls, level, sandbox) = walls();
     checks.push(walls);
     checks.extend(caches::checks(paths, &config, level));
     let ok = checks.iter().all(|check| check.state != State::Fail);
     Ok(CommandOutcome::Health(Health { ok, checks, sandbox }))
+}
+
+/// The hooks, with what each is run on; nothing where there is none. What is wrong with one is a problem of the configuration.
+fn hooks(config: &Config) -> Option<Check> {
+    let told = |(name, hook): (&String, &ConfiguredHook)| {
+        let events = serde_json::json!(hook.on);
+        let events: Vec<&str> = events.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        format!("{name} on {}", events.join(", "))
+    };
+    let told: Vec<String> = config.hooks.iter().map(told).collect();
+    (!told.is_empty()).then(|| ok("hooks", told.join("; ")))
 }
 
 /// The walls that this machine allows commands.

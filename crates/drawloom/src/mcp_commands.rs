@@ -10,7 +10,7 @@ use mcp::{SavedLogin, SavedTools};
 use store::home::{HomeDir, KEYS};
 
 use crate::config::rules::of_server::forget_server;
-use crate::config::{add_section, has_section, is_name, unset_section};
+use crate::config::{add_section, is_name, section, unset_section};
 use crate::paths::InvocationPaths;
 
 /// Writes a server into the configuration. Returns the command that starts it and asks which of its tools are accepted.
@@ -88,20 +88,21 @@ pub(crate) fn add(
         "`drawloom mcp accept {name}` shows its tools, `drawloom config set mcp.{name}.… VALUE` changes it; or choose another \
          name"
     );
-    let earlier = match has_section(&paths.home, &format!("mcp.{name}"))? {
-        // As it is there, it is refused.
-        true => None,
-        false => remove_home(paths, name)?,
-    };
-    if earlier == Some(ServerHome::InUse) {
-        let what =
-            format!("an earlier server {name} still runs in another process, and has the HOME of that name");
-        return Err(CommandError::refused("in_use", what, "end that process, or choose another name"));
-    }
-    if earlier == Some(ServerHome::Removed) {
-        note(&format!("what an earlier server {name} kept in its HOME was removed"));
+    let kept = server_home::place(&paths.home, name);
+    let (is_there, secrets) = section(&paths.home, &format!("mcp.{name}"))?;
+    // Of one that is there, that is said.
+    if kept.exists() && !is_there {
+        let what = format!(
+            "what an earlier server {name} kept is still there ({}), and this one would have it",
+            kept.display()
+        );
+        let hint = format!("`drawloom mcp remove {name}` takes it away; or choose another name");
+        return Err(CommandError::refused("exists", what, hint));
     }
     add_section(&paths.home, &format!("mcp.{name}"), &settings, &there)?;
+    for secret in secrets {
+        note(&format!("the {secret} of {name} in {KEYS}, which stood there before, is for it"));
+    }
     note(&format!("{name} was added; `drawloom mcp remove {name}` takes it out again"));
     Ok(McpCommand::Accept(McpAcceptArgs { name: name.clone(), tools: Vec::new(), yes: *yes }))
 }
@@ -111,19 +112,14 @@ fn shlex_word(program: &str, arguments: &[String]) -> String {
     if arguments.is_empty() { commands::shell::quoted(program) } else { program.to_owned() }
 }
 
-/// Removes what a server kept in its own `HOME`.
-fn remove_home(paths: &InvocationPaths, name: &str) -> Result<Option<ServerHome>, CommandError> {
-    let place = server_home::place(&paths.home, name);
-    server_home::remove(&paths.home, name)
-        .map_err(|error| CommandError::file("cannot remove", &place, &error))
-}
-
 /// Takes a server out of the configuration, with its secrets, what was accepted of it, its `HOME` and the rules that allow its tools: another
 /// program of that name would have them.
 ///
 /// # Errors
 /// There is no such server, or a file cannot be written.
 pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutcome, CommandError> {
+    // All of it, or nothing.
+    section(&paths.home, &format!("mcp.{name}"))?;
     // First: while it is there, its calls are asked about.
     let rules = forget_server(&paths.home, name)?;
     let unset = unset_section(&paths.home, &format!("mcp.{name}"))?;
@@ -131,7 +127,10 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
     let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
     let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
     login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    let home = remove_home(paths, name)?;
+    let home = server_home::remove(&paths.home, name).map_err(|error| {
+        let what = "it is taken out, with its rules, secrets and login, but not what it kept: cannot remove";
+        CommandError::file(what, &server_home::place(&paths.home, name), &error)
+    })?;
     if !unset.was_there && !was_accepted && rules.removed.is_empty() && home.is_none() {
         return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));
     }

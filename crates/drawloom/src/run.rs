@@ -117,7 +117,9 @@ pub(crate) fn run(arguments: &[OsString], output: &mut Output) -> Result<u8, Com
             Command::Config(crate::skill_commands::switch(&named.name, false, &paths, &layers.lenient()?)?)
         }
         Command::Skills(SkillsCommand::Disable(named)) => {
-            Command::Config(crate::skill_commands::switch(&named.name, true, &paths, &layers.lenient()?)?)
+            let switched = crate::skill_commands::switch(&named.name, true, &paths, &layers.lenient()?)?;
+            output.note("conversations that are open keep it: it is off in those that are opened later");
+            Command::Config(switched)
         }
         command => command,
     };

@@ -21,13 +21,18 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use asking::{YES_OR_NO, ask, is_yes, typed};
+pub(crate) use asking::LINE_BYTES;
+use asking::{typed, yes_or_no};
 use commands::frontend::Frontend;
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
-pub(crate) use mode::{SignalKeys, TerminalMode, has_job_control, mark_pastes, send_signal, stop_process};
+use mode::PasteMarks;
+pub(crate) use mode::{
+    PASTE_BEGINS, PASTE_ENDS, SignalKeys, TerminalMode, has_job_control, mark_pastes, send_signal,
+    stop_process,
+};
 pub(crate) use questions::QuestionCommand;
 use questions::Questions;
 pub(crate) use size::{can_redraw, columns, is_dumb};
@@ -219,11 +224,6 @@ impl Terminal {
     /// Shows lines at the terminal and asks. None when nobody is there to answer: no terminal, none of the
     /// program's streams is one, or it went away.
     pub(crate) fn answer(&self, lines: &[String], question: &str) -> Option<bool> {
-        self.answer_unless(lines, question, &|| false)
-    }
-
-    /// [`Self::answer`]; none as soon as it need not be asked any more.
-    fn answer_unless(&self, lines: &[String], question: &str, is_over: &dyn Fn() -> bool) -> Option<bool> {
         if !(io::stdin().is_terminal() || io::stderr().is_terminal()) {
             return None;
         }
@@ -232,17 +232,8 @@ impl Terminal {
         for line in lines {
             terminal.write_all(foreign_in_columns(&explicit(line), Some(columns())).as_bytes()).ok()?;
         }
-        let mut line = ask(&terminal, (question, YES_OR_NO), is_over).ok()??;
-        loop {
-            match line.trim() {
-                "" => return Some(false),
-                no if no.eq_ignore_ascii_case("n") || no.eq_ignore_ascii_case("no") => return Some(false),
-                _ if is_yes(&line) => return Some(true),
-                _ => {}
-            }
-            terminal.write_all(format!("answer {YES_OR_NO}").as_bytes()).ok()?;
-            line = typed(&terminal, is_over).ok()??;
-        }
+        let _marks = PasteMarks::at(&terminal);
+        yes_or_no(&terminal, question, &|| false).ok()?
     }
 
     /// Shows rows with numbers and asks for one. Returns its index, the first if only Enter was pressed or the terminal
@@ -289,6 +280,11 @@ impl Terminal {
     /// This is being typed while something is shown.
     pub(crate) fn typing(&self, line: &str) {
         self.change_below(|below| below.typing = line.to_owned());
+    }
+
+    /// A key came while something is shown.
+    pub(crate) fn key_came(&self) {
+        self.below().key_came = Some(Instant::now());
     }
 
     /// A line was typed while something is shown, and this becomes of it.
@@ -447,7 +443,7 @@ impl Drop for Terminal {
 /// Whether a question stands at the terminal: who else reads lines from it leaves the answer alone.
 static ASKING: AtomicBool = AtomicBool::new(false);
 
-/// Whether a question waits for its answer.
+/// Whether a question has the terminal, until its answer is there and nothing more is being typed at it.
 pub(crate) fn is_asking() -> bool {
     ASKING.load(Ordering::SeqCst)
 }

@@ -291,6 +291,8 @@ mod tools_by_default;
 mod trust;
 #[path = "cli/trusting.rs"]
 mod trusting;
+#[path = "cli/typed_at_questions.rs"]
+mod typed_at_questions;
 #[path = "cli/typed_meanwhile.rs"]
 mod typed_meanwhile;
 #[path = "cli/typing.rs"]

@@ -45,7 +45,7 @@ impl Visited {
         format!("http://{}{path}", self.address)
     }
 
-    /// Waits for the visit that is awaited, tells its browser that it is done, and returns its address. Others are answered
+    /// Waits for the visit that is awaited, tells its browser that it has come, and returns its address. Others are answered
     /// that nothing is there.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ async fn visit(mut stream: TcpStream, here: &str, is_awaited: &IsAwaited) -> Opt
     let asked = asked.and_then(|path| Url::parse(&format!("{here}{path}")).ok());
     let asked = asked.filter(|url| is_awaited(url));
     let (status, said) = match &asked {
-        Some(_) => ("200 OK", "Done. You can close this page and go back to Drawloom."),
+        Some(_) => ("200 OK", "You can close this page. Drawloom says how the login ended."),
         None => ("404 Not Found", "Nothing is here."),
     };
     let answer = format!(

@@ -20,7 +20,7 @@ pub struct AcceptedTools {
     /// Name and version that the server gave itself then.
     #[serde(default)]
     pub server: String,
-    /// Digest of the program or address that they are of; none in a file of an earlier version.
+    /// Digest of the program or address that they are of; none in a file of an earlier version, whose tools are of no program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<Digest>,
     tools: Vec<AcceptedTool>,
@@ -141,13 +141,18 @@ impl SavedTools {
         Ok(if self.is_of_another(&accepted) { AcceptedTools::default() } else { accepted })
     }
 
+    /// Whether anything was accepted, of whatever program.
+    pub fn is_there(&self) -> bool {
+        self.folder.join(&self.name).exists()
+    }
+
     /// Whether tools of another program of the name were accepted.
     pub fn has_others(&self) -> bool {
         self.read_any().is_ok_and(|accepted| self.is_of_another(&accepted))
     }
 
     fn is_of_another(&self, accepted: &AcceptedTools) -> bool {
-        self.program.zip(accepted.program).is_some_and(|(now, then)| now != then)
+        self.program.is_some_and(|now| accepted.program != Some(now)) && !accepted.tools.is_empty()
     }
 
     fn read_any(&self) -> Result<AcceptedTools, String> {
@@ -269,9 +274,9 @@ mod tests {
         let [one, other] =
             ["one", "other"].map(|program| saved.clone().of_program(Digest::of(program.as_bytes())));
         let (add, find) = (tool("add", ""), tool("find", ""));
-        // As an earlier version wrote it.
+        // As an earlier version wrote it, it is of no program.
         saved.accept("notes 1", std::slice::from_ref(&add), &[]).unwrap();
-        assert!(usable(&one) == ["add"] && !one.has_others());
+        assert!(usable(&one).is_empty() && one.has_others());
         one.accept("notes 1", &[add, find.clone()], &[]).unwrap();
         assert_eq!(usable(&one), ["add", "find"]);
         assert_eq!(usable(&other), [""; 0]);

@@ -13,7 +13,7 @@ use egress::{
 };
 use serde_json::Value;
 
-use crate::http_session::SESSION;
+use crate::http_session::{Failure, SESSION};
 use crate::oauth::{Bearer, LoginEnded, SavedLogin};
 
 /// How long it is waited for a connection.
@@ -95,11 +95,11 @@ impl ServerAddress {
         request: RequestBuilder,
         renews: bool,
         wants_login: &AtomicBool,
-    ) -> Result<Response, String> {
+    ) -> Result<Response, Failure> {
         let Some(bearer) = &self.bearer else { return self.send_as(request, None).await };
-        let ended = |LoginEnded(why)| {
+        let ended = |LoginEnded { why, is_own }| {
             wants_login.store(true, Ordering::SeqCst);
-            why
+            Failure { why, is_own }
         };
         let access = if renews { bearer.access().await } else { bearer.present() }.map_err(ended)?;
         let again = request.try_clone();
@@ -121,12 +121,12 @@ impl ServerAddress {
         Ok(response)
     }
 
-    async fn send_as(&self, mut request: RequestBuilder, access: Option<&str>) -> Result<Response, String> {
+    async fn send_as(&self, mut request: RequestBuilder, access: Option<&str>) -> Result<Response, Failure> {
         if let Some(access) = access {
             request = request.bearer_auth(access);
         }
         let sent = self.http.send(request).await;
-        sent.map_err(|error| format!("it was not reached: {}", FetchError::from(error)))
+        sent.map_err(|error| Failure::told(format!("it was not reached: {}", FetchError::from(error))))
     }
 
     /// Sends one message without a login.

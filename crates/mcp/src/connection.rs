@@ -55,11 +55,19 @@ pub(crate) struct NoAnswer {
     pub(crate) is_unread: bool,
     /// Whether a login is what it lacks.
     pub(crate) wants_login: bool,
+    /// Whether no word of it is the server's.
+    pub(crate) is_own: bool,
 }
 
 impl From<String> for NoAnswer {
     fn from(why: String) -> Self {
-        Self { why, is_unread: false, wants_login: false }
+        Failure::told(why).into()
+    }
+}
+
+impl From<Failure> for NoAnswer {
+    fn from(Failure { why, is_own }: Failure) -> Self {
+        Self { why, is_unread: false, wants_login: false, is_own }
     }
 }
 
@@ -187,19 +195,20 @@ impl Connection {
         match ready {
             Ok(Ok(service)) => Ok(Self { service, is_changed, calls, life }),
             Ok(Err(error)) => {
-                let why = match (&life, &error) {
-                    (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
-                        session.told(&*error.error)
-                    }
-                    (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => {
-                        format!("it answered with error {}: {}", error.code.0, shortened(&error.message))
-                    }
-                    _ => match life.why_silent().await {
-                        why if why.is_empty() => error.to_string(),
-                        why => why,
-                    },
-                };
-                Err(NoAnswer { wants_login: life.wants_login(), ..NoAnswer::from(why) })
+                let failure =
+                    match (&life, &error) {
+                        (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
+                            session.told(&*error.error)
+                        }
+                        (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => Failure::told(
+                            format!("it answered with error {}: {}", error.code.0, shortened(&error.message)),
+                        ),
+                        _ => Failure::told(match life.why_silent().await {
+                            why if why.is_empty() => error.to_string(),
+                            why => why,
+                        }),
+                    };
+                Err(NoAnswer { wants_login: life.wants_login(), ..failure.into() })
             }
             Err(_) => {
                 let why = format!("it was not ready within {} s", within.as_secs());
@@ -243,7 +252,7 @@ impl Connection {
     ///
     /// # Errors
     /// It does not tell them in time.
-    pub(crate) async fn offer(&self, within: Duration) -> Result<Offer, String> {
+    pub(crate) async fn offer(&self, within: Duration) -> Result<Offer, NoAnswer> {
         let listing = async {
             let (mut offer, mut cursor) = (Offer::default(), None);
             for _ in 0..PAGES {
@@ -271,8 +280,8 @@ impl Connection {
         };
         match timeout(within, listing).await {
             Ok(Ok(offer)) => Ok(offer),
-            Ok(Err(error)) => Err(self.why(error).await),
-            Err(_) => Err(format!("it did not list its tools within {} s", within.as_secs())),
+            Ok(Err(error)) => Err(self.why(error).await.into()),
+            Err(_) => Err(format!("it did not list its tools within {} s", within.as_secs()).into()),
         }
     }
 
@@ -323,7 +332,7 @@ impl Connection {
             Ok(_) => Err("it answered with something that is no result of a tool".to_owned().into()),
             Err(error) => {
                 let is_unread = is_unread(&error);
-                Err(NoAnswer { is_unread, ..NoAnswer::from(self.why(error).await) })
+                Err(NoAnswer { is_unread, ..self.why(error).await.into() })
             }
         }
     }
@@ -337,14 +346,14 @@ impl Connection {
         matches!(timeout(SOON, self.service.send_request(ping)).await, Ok(Ok(_)))
     }
 
-    async fn why(&self, error: ServiceError) -> String {
+    async fn why(&self, error: ServiceError) -> Failure {
         match error {
             ServiceError::McpError(error) => {
-                format!("it answered with error {}: {}", error.code.0, error.message)
+                Failure::told(format!("it answered with error {}: {}", error.code.0, error.message))
             }
-            ServiceError::TransportClosed => self.life.why_silent().await,
+            ServiceError::TransportClosed => Failure::told(self.life.why_silent().await),
             ServiceError::TransportSend(error) => self.life.why_unsent(&*error.error).await,
-            error => error.to_string(),
+            error => Failure::told(error.to_string()),
         }
     }
 }

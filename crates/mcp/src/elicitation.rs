@@ -58,11 +58,7 @@ impl RunningCalls {
     ///
     /// # Errors
     /// What is asked cannot be.
-    pub(crate) async fn elicit(
-        &self,
-        params: ElicitRequestParams,
-        taken_back: Cancel,
-    ) -> Result<ElicitResult, ErrorData> {
+    pub(crate) async fn elicit(&self, params: Value, taken_back: Cancel) -> Result<ElicitResult, ErrorData> {
         let (message, mode) = elicitation(params)?;
         let is_form = matches!(mode, ElicitationMode::Form(_));
         let (call, callers) = {
@@ -91,18 +87,17 @@ impl RunningCalls {
     }
 }
 
-fn elicitation(params: ElicitRequestParams) -> Result<(String, ElicitationMode), ErrorData> {
-    let unknown = |why: String| ErrorData::invalid_params(why, None);
-    match params {
-        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            let schema =
-                serde_json::to_value(requested_schema).map_err(|error| unknown(error.to_string()))?;
+fn elicitation(params: Value) -> Result<(String, ElicitationMode), ErrorData> {
+    let schema = params["requestedSchema"].clone();
+    match serde_json::from_value(params) {
+        Ok(ElicitRequestParams::FormElicitationParams { message, .. }) => {
             Ok((message, ElicitationMode::Form(schema)))
         }
-        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+        Ok(ElicitRequestParams::UrlElicitationParams { message, url, .. }) => {
             Ok((message, ElicitationMode::Url(url)))
         }
-        _ => Err(unknown("this client knows forms and addresses alone".to_owned())),
+        Ok(_) => Err(ErrorData::invalid_params("this client knows forms and addresses alone", None)),
+        Err(_) => Err(ErrorData::invalid_params("its parameters are those of no elicitation", None)),
     }
 }
 
@@ -180,10 +175,9 @@ mod tests {
 
     use super::*;
 
-    fn asked(message: &str) -> ElicitRequestParams {
+    fn asked(message: &str) -> Value {
         let schema = json!({"type": "object", "properties": {}});
-        serde_json::from_value(json!({"mode": "form", "message": message, "requestedSchema": schema}))
-            .unwrap()
+        json!({"mode": "form", "message": message, "requestedSchema": schema})
     }
 
     /// A person who answers so whatever is asked.

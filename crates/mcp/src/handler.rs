@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::Cancel;
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ConstString as _, ElicitationCreateRequestMethod, ErrorCode,
-    Implementation, InitializeRequestParams, ProtocolVersion, ServerNotification, ServerRequest,
+    ClientCapabilities, ClientResult, ErrorCode, Implementation, InitializeRequestParams, ProtocolVersion,
+    ServerNotification, ServerRequest,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient, Service};
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::elicitation::RunningCalls;
 use crate::offered::file_address;
+use crate::request_params::ELICITATION;
 
 /// Version of the protocol by which servers are greeted: the newest that has a greeting.
 pub(crate) const GREETED_BY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
@@ -46,9 +47,9 @@ impl Service<RoleClient> for Handler {
                     .map(ClientResult::ListRootsResult)
                     .map_err(|error| ErrorData::internal_error(error.to_string(), None))
             }
-            ServerRequest::ElicitRequest(request) => {
+            ServerRequest::CustomRequest(request) if request.method == ELICITATION => {
                 let (handle, taken_back) = Cancel::new();
-                let mut asked = pin!(self.calls.elicit(request.params, taken_back));
+                let mut asked = pin!(self.calls.elicit(request.params.unwrap_or_default(), taken_back));
                 tokio::select! {
                     reply = &mut asked => reply.map(ClientResult::ElicitResult),
                     () = context.ct.cancelled() => {
@@ -58,12 +59,6 @@ impl Service<RoleClient> for Handler {
                         Err(ErrorData::internal_error("it was taken back", None))
                     }
                 }
-            }
-            // What does not fit reads as a request of no method that is known.
-            ServerRequest::CustomRequest(request)
-                if request.method == ElicitationCreateRequestMethod::VALUE =>
-            {
-                Err(ErrorData::invalid_params("its parameters are those of no elicitation", None))
             }
             _ => Err(ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,

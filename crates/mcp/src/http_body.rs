@@ -10,7 +10,7 @@ use sse_stream::{Sse, SseStream};
 
 use text::bytes::size;
 
-use crate::request_params::with_object;
+use crate::request_params::as_read;
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of all events of one stream; one that says more is ended.
@@ -69,7 +69,7 @@ pub(crate) fn events(
 
 /// An event whose request can be answered.
 fn answerable(event: Sse) -> Sse {
-    let readable = event.data.as_ref().and_then(|data| with_object(data.as_bytes()));
+    let readable = event.data.as_ref().and_then(|data| as_read(data.as_bytes()));
     Sse { data: readable.or(event.data), ..event }
 }
 

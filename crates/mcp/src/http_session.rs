@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::address::{ACCEPTED, ServerAddress};
 use crate::http_body::{bounded, events};
 use crate::oauth::parameter;
+use crate::request_params::as_read;
 use crate::streams::LONGEST_MESSAGE;
 
 /// Bytes of the body of a refusal that are read, and characters of it that are told.
@@ -34,14 +35,24 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Why a request got no answer that is one. It holds nothing of what was sent.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Failure(String);
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct Failure {
+    pub(crate) why: String,
+    /// Whether no word of it is the server's.
+    pub(crate) is_own: bool,
+}
+
+impl Failure {
+    pub(crate) fn told(why: impl Into<String>) -> Self {
+        Self { why: why.into(), is_own: false }
+    }
+}
 
 type Answer<T> = Result<T, StreamableHttpError<Failure>>;
 
 fn failed(why: impl Into<String>) -> StreamableHttpError<Failure> {
-    StreamableHttpError::Client(Failure(why.into()))
+    StreamableHttpError::Client(Failure::told(why))
 }
 
 /// One session with a server. Clones are the same one.
@@ -106,12 +117,12 @@ impl HttpSession {
         failure.unwrap_or_else(|| "its answer ended before it was whole".to_owned())
     }
 
-    /// Why a request failed, in words.
-    pub(crate) fn told(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    /// Why a request failed.
+    pub(crate) fn told(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Failure {
         match error.downcast_ref::<StreamableHttpError<Failure>>() {
-            Some(StreamableHttpError::Client(Failure(why))) => why.clone(),
-            Some(StreamableHttpError::SessionExpired) => "it ended the session (HTTP 404)".to_owned(),
-            _ => self.why_silent(),
+            Some(StreamableHttpError::Client(failure)) => failure.clone(),
+            Some(StreamableHttpError::SessionExpired) => Failure::told("it ended the session (HTTP 404)"),
+            _ => Failure::told(self.why_silent()),
         }
     }
 
@@ -131,7 +142,7 @@ impl HttpSession {
             headers.insert(HeaderName::from_static(SESSION), session);
         }
         let sent = self.0.address.send(request.headers(headers), renews, &self.0.wants_login).await;
-        sent.map_err(failed)
+        sent.map_err(StreamableHttpError::Client)
     }
 
     /// What an answer says that is none.
@@ -231,6 +242,7 @@ impl HttpSession {
             return Err(failed(format!("it answered with {}, which is no message of MCP", shortened(kind))));
         }
         let body = bounded(response, LONGEST_MESSAGE).await.map_err(failed)?;
+        let body = as_read(&body).map_or(body, String::into_bytes);
         let message = serde_json::from_slice(&body)
             .map_err(|_| failed("it answered with JSON that is no message of MCP"))?;
         Ok(StreamableHttpPostResponse::Json(message, named))

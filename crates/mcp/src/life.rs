@@ -1,7 +1,7 @@
 //! What a server runs as: a program of this machine, or a session at an address.
 
 use crate::connection::RunOfServer;
-use crate::http_session::HttpSession;
+use crate::http_session::{Failure, HttpSession};
 
 pub(crate) enum Life {
     Program(RunOfServer),
@@ -31,9 +31,12 @@ impl Life {
     }
 
     /// Why something was not sent.
-    pub(crate) async fn why_unsent(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    pub(crate) async fn why_unsent(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+    ) -> Failure {
         match self {
-            Self::Program(run) => run.why_silent().await,
+            Self::Program(run) => Failure::told(run.why_silent().await),
             Self::Address(session) => session.told(error),
         }
     }

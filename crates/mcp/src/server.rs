@@ -18,6 +18,7 @@ use crate::accepted::SavedTools;
 use crate::address::ServerAddress;
 use crate::answer::ToolAnswer;
 use crate::connection::{Connection, NoAnswer, Offer};
+use crate::http_session::Failure;
 use crate::offered::OfferedTool;
 
 /// How long it is waited before a server that failed is started again, at most.
@@ -96,6 +97,8 @@ pub enum ServerState {
 pub struct CalledTool {
     /// Why there is no answer, in its place.
     pub answer: Result<ToolAnswer, String>,
+    /// Whether no word of it is the server's.
+    pub is_own: bool,
     /// What the owner should know.
     pub notices: Vec<String>,
 }
@@ -136,8 +139,9 @@ impl Server {
     /// # Errors
     /// It does not start, or does not tell them.
     pub async fn offer(&self) -> Result<ServerOffer, String> {
-        let (open, _) = self.opened(&Cancel::never()).await?;
-        let Offer { tools, refused } = self.told(open.connection.offer(self.within).await)?;
+        let (open, _) = self.opened(&Cancel::never()).await.map_err(|none| none.why)?;
+        let offer = self.told(open.connection.offer(self.within).await);
+        let Offer { tools, refused } = offer.map_err(|none| none.why)?;
         Ok(ServerOffer { about: open.connection.about(), tools, refused })
     }
 
@@ -152,11 +156,12 @@ impl Server {
         let mut notices = Vec::new();
         let answer = self.called((tool, arguments), (cancel, person), &mut notices).await;
         let notices = notices.iter().map(|tool| changed_notice(&self.name, tool)).collect();
+        let is_own = answer.as_ref().is_err_and(|none| none.is_own);
         let answer = match answer {
             Ok(answer) => Ok(ToolAnswer { text: self.mask(answer.text), ..answer }),
-            Err(why) => Err(format!("server {}: {}", self.name, self.mask(why))),
+            Err(none) => Err(format!("server {}: {}", self.name, self.mask(none.why))),
         };
-        CalledTool { answer, notices }
+        CalledTool { answer, is_own, notices }
     }
 
     /// A text without what lets this process in.
@@ -174,13 +179,13 @@ impl Server {
         (tool, arguments): (&str, Map<String, Value>),
         (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
         changed: &mut Vec<String>,
-    ) -> Result<ToolAnswer, String> {
+    ) -> Result<ToolAnswer, NoAnswer> {
         match self.called_once((tool, arguments.clone()), (cancel, person.clone()), changed).await {
             // It forgot the session: in a new one its tools are asked for again.
             Err(NoAnswer { is_unread: true, .. }) => {
-                self.called_once((tool, arguments), (cancel, person), changed).await.map_err(|none| none.why)
+                self.called_once((tool, arguments), (cancel, person), changed).await
             }
-            answer => answer.map_err(|none| none.why),
+            answer => answer,
         }
     }
 
@@ -203,7 +208,7 @@ impl Server {
             *open.offer() = offer;
         }
         drop(asks);
-        self.require_as_accepted(&open, tool)?;
+        self.require_as_accepted(&open, tool).map_err(|why| Failure { why, is_own: true })?;
         let answer = open.connection.call(tool, arguments, self.within, (cancel, person)).await;
         match &answer {
             Ok(_) => self.state.lock().await.failed = 0,
@@ -220,7 +225,14 @@ impl Server {
         let accepted = self.saved.read()?;
         let again = format!("the owner looks at it with `drawloom mcp accept {}`", self.name);
         let Some(as_accepted) = accepted.usable().find(|accepted| accepted.name == tool) else {
-            return Err(format!("{tool} is not accepted as it is now, and was not called: {again}"));
+            return Err(match (self.saved.is_there(), self.saved.has_others()) {
+                (false, _) => format!("its owner removed the server, and {tool} was not called"),
+                (true, true) => format!(
+                    "its owner put another program or address in its place, which conversations have that are opened later: {tool} \
+                     was not called"
+                ),
+                (true, false) => format!("{tool} is not accepted as it is now, and was not called: {again}"),
+            });
         };
         let offer = open.offer();
         match offer.tools.iter().find(|offered| offered.name == tool) {
@@ -236,11 +248,11 @@ impl Server {
     ///
     /// # Errors
     /// It does not start, or did not lately.
-    async fn opened(&self, cancel: &Cancel) -> Result<(Arc<OpenServer>, Vec<String>), String> {
+    async fn opened(&self, cancel: &Cancel) -> Result<(Arc<OpenServer>, Vec<String>), NoAnswer> {
         let mut cancel = cancel.clone();
         let mut state = tokio::select! {
             state = self.state.lock() => state,
-            () = cancel.cancelled() => return Err("it was stopped while it started".to_owned()),
+            () = cancel.cancelled() => return Err(stopped()),
         };
         if let Some(open) = state.open.as_ref().filter(|open| open.connection.is_open()) {
             return Ok((Arc::clone(open), Vec::new()));
@@ -250,19 +262,18 @@ impl Server {
             && let Some(rest) = until.checked_duration_since(Instant::now())
         {
             let seconds = rest.as_secs() + 1;
-            return Err(format!("it is not started again for {seconds} s, as it failed: {why}"));
+            return Err(format!("it is not started again for {seconds} s, as it failed: {why}").into());
         }
         let opening = async {
             let connection = Connection::open(&self.place, self.roots.clone(), self.within).await?;
             // Some greet whoever comes, and want to know who asks for their tools.
             let offer = connection.offer(self.within).await;
-            let offer = offer
-                .map_err(|why| NoAnswer { wants_login: connection.wants_login(), ..NoAnswer::from(why) })?;
+            let offer = offer.map_err(|none| NoAnswer { wants_login: connection.wants_login(), ..none })?;
             Ok::<_, NoAnswer>((connection, offer))
         };
         let opened = tokio::select! {
             opened = opening => opened,
-            () = cancel.cancelled() => return Err("it was stopped while it started".to_owned()),
+            () = cancel.cancelled() => return Err(stopped()),
         };
         match opened {
             Ok((connection, offer)) => {
@@ -273,13 +284,13 @@ impl Server {
                 Ok((open, marked))
             }
             // A login counts at once.
-            Err(NoAnswer { why, wants_login: true, .. }) => self.told(Err(why)),
-            Err(NoAnswer { why, .. }) => {
+            Err(none) if none.wants_login => self.told(Err(none)),
+            Err(none) => {
                 state.failed += 1;
                 let pause =
                     LONGEST_PAUSE.min(Duration::from_secs(1) * 2_u32.saturating_pow(state.failed - 1));
-                state.pause = Some((Instant::now() + pause, why.clone()));
-                self.told(Err(why))
+                state.pause = Some((Instant::now() + pause, none.why.clone()));
+                self.told(Err(none))
             }
         }
     }
@@ -294,10 +305,10 @@ impl Server {
     }
 
     /// Keeps why it fails, for whoever asks.
-    fn told<T>(&self, result: Result<T, String>) -> Result<T, String> {
-        let result = result.map_err(|why| self.mask(why));
-        if let Err(why) = &result {
-            self.set(ServerState::Failed(why.clone()));
+    fn told<T>(&self, result: Result<T, NoAnswer>) -> Result<T, NoAnswer> {
+        let result = result.map_err(|none| NoAnswer { why: self.mask(none.why), ..none });
+        if let Err(none) = &result {
+            self.set(ServerState::Failed(none.why.clone()));
         }
         result
     }
@@ -305,6 +316,11 @@ impl Server {
     fn set(&self, state: ServerState) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
+}
+
+/// Why a server was not started that nobody waits for.
+fn stopped() -> NoAnswer {
+    Failure { why: "it was stopped while it started".to_owned(), is_own: true }.into()
 }
 
 /// Tools that a program tells otherwise than it did before. Of one that runs for long the others may have been accepted as a

@@ -16,7 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Sleep, sleep};
 
-use crate::request_params::with_object;
+use crate::request_params::as_read;
 
 /// Bytes of one message at most; a server that says a longer one is ended.
 pub(crate) const LONGEST_MESSAGE: usize = 8 << 20;
@@ -140,7 +140,7 @@ impl PrintedOutput {
                 break;
             }
             let line = std::mem::take(&mut self.line);
-            match with_object(&line) {
+            match as_read(&line) {
                 Some(request) => self.lines.extend_from_slice(request.as_bytes()),
                 None => self.lines.extend_from_slice(&line),
             }

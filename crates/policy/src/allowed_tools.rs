@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::call::{CallFacts, Effect, PathUse};
 use crate::decision::{Decision, Reason, Repeat, Verdict};
-use crate::matching::{CallView, shown};
+use crate::matching::{CallView, Unlocated, shown};
 use crate::pattern::Pattern;
 use crate::pattern_parser::parse;
 
@@ -60,17 +60,26 @@ impl AllowedTools {
         // A line of which not each part is known is a command all the same, and the sandbox its wall.
         let is_any_line = call.command.is_some() && self.patterns.iter().any(is_of_any_line);
         let leads_elsewhere =
-            |path: &Option<PathUse>| path.as_ref().is_some_and(|path| indirect.contains(path));
+            |path: &Result<PathUse, Unlocated>| path.as_ref().is_ok_and(|path| indirect.contains(path));
         let unwritten =
-            view.redirected().find(|(_, path)| leads_elsewhere(path) || !self.writes(path.as_ref()));
+            view.redirected().find(|(_, path)| leads_elsewhere(path) || !self.writes(path.as_ref().ok()));
         if is_any_line || (unwritten.is_none() && view.is_covered_by(&self.patterns)) {
             return None;
         }
         let uncovered = unwritten.map(|(target, path)| {
             let target = shown(target, NAMED);
-            match leads_elsewhere(&path) {
-                true => format!("writing {target}, which is a link, behind one, or a file with another name"),
-                false => format!("writing {target}"),
+            match path {
+                Err(Unlocated::GoesUp) => format!(
+                    "writing {target}, which goes up by `..` from a folder that may be a link: name the file without it"
+                ),
+                Err(Unlocated::Else) if target.is_empty() => {
+                    "writing a file that is known only once the line runs".to_owned()
+                }
+                Err(Unlocated::Else) => format!("writing {target}, of which is not known which file it is"),
+                Ok(_) if leads_elsewhere(&path) => {
+                    format!("writing {target}, which is a link, behind one, or a file with another name")
+                }
+                Ok(_) => format!("writing {target}"),
             }
         });
         let reason = Reason::Skill { skill: skill.to_owned(), allowed: self.to_string() };

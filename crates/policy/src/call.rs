@@ -124,6 +124,8 @@ pub struct CommandFacts {
     pub line: String,
     /// Working directory below its root.
     pub directory: RelativePath,
+    /// Whether no link stands on the way to it, so that `..` there is the folder that its name says.
+    pub directory_is_direct: bool,
     /// Canonical path of the further root that it lies below; none below the workspace.
     pub further_root: Option<PathBuf>,
     pub network: NetworkWish,

@@ -234,21 +234,20 @@ impl<'a> CallView<'a> {
         self.demands().into_iter().all(|item| patterns.iter().any(|pattern| self.covers(pattern, item)))
     }
 
-    /// Files that its line writes by redirections, with their names there; none of one that is known only once it runs.
-    pub(crate) fn redirected(&self) -> impl Iterator<Item = (&str, Option<PathUse>)> {
-        let redirections = self.line.iter().flat_map(|line| &line.redirections);
-        let written = redirections.filter(|to| to.writes && to.target.text != NOWHERE);
-        written.map(|Redirection { target, .. }| {
-            let command = self.call.command.as_ref().filter(|_| self.is_plain && target.known);
-            let path = command.and_then(|command| {
-                Some(PathUse {
-                    path: target_below(&command.directory, target)?,
+    /// Files that its line writes by redirections, with their names there.
+    pub(crate) fn redirected(&self) -> impl Iterator<Item = (&str, Result<PathUse, Unlocated>)> {
+        self.line.iter().zip(&self.call.command).flat_map(|(line, command)| {
+            let is_anywhere = !line.is_plain() || moves(line, command);
+            let written = line.redirections.iter().filter(|to| to.writes && to.target.text != NOWHERE);
+            written.map(move |Redirection { target, .. }| {
+                let path = located(command, target, is_anywhere).map(|path| PathUse {
+                    path,
                     further_root: command.further_root.clone(),
                     access: PathAccess::Write,
                     place: PathPlace::WritableRoot,
-                })
-            });
-            (target.text.as_str(), path)
+                });
+                (target.text.as_str(), path)
+            })
         })
     }
 
@@ -308,36 +307,45 @@ pub fn may_mean(patterns: &[Pattern], call: &CallFacts) -> bool {
 
 /// Files that the line of a call writes by redirections, by their names there.
 pub fn redirected_files(call: &CallFacts) -> Vec<PathUse> {
-    CallView::new(call).redirected().filter_map(|(_, path)| path).collect()
+    CallView::new(call).redirected().filter_map(|(_, path)| path.ok()).collect()
 }
 
 /// Whether all redirections of a line lead to files below the root that are not protected.
 fn stays_inside(line: &CommandLine, command: &CommandFacts) -> bool {
-    let first =
-        |command: &SimpleCommand| command.words.first().map(|word| word.text.clone()).unwrap_or_default();
+    let is_anywhere = moves(line, command);
+    line.redirections.iter().all(|Redirection { target, writes }| {
+        let is_open = |path: RelativePath| !(*writes && is_protected(&path));
+        target.text == NOWHERE || located(command, target, is_anywhere).is_ok_and(is_open)
+    })
+}
+
+/// Whether a part of a line may run elsewhere than in its directory.
+fn moves(line: &CommandLine, command: &CommandFacts) -> bool {
+    let changes = |command: &SimpleCommand| {
+        matches!(command.words.first().map(|word| word.text.as_str()), Some("cd" | "pushd" | "popd"))
+    };
     // A command that reads it as input may be anywhere.
-    let moves = command.start == CommandStart::Input
-        || line.commands.iter().any(|command| matches!(first(command).as_str(), "cd" | "pushd" | "popd"));
-    line.redirections.iter().all(|redirection| is_inside(redirection, moves, &command.directory))
+    command.start == CommandStart::Input || line.commands.iter().any(changes)
 }
 
-fn is_inside(redirection: &Redirection, moves: bool, directory: &RelativePath) -> bool {
-    let Redirection { target, writes } = redirection;
-    if target.text == NOWHERE {
-        return true;
-    }
-    if moves || !target.known || target.text.starts_with(['/', '~']) {
-        return false;
-    }
-    target_below(directory, target).is_some_and(|path| !(*writes && is_protected(&path)))
+/// Why nobody knows which file below the root a redirection is to, before its line runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unlocated {
+    /// It goes up by `..` from a name that is or may be a link.
+    GoesUp,
+    Else,
 }
 
-/// The target of a redirection of a command that runs in this folder; none where it leads out of the root, or goes up from a
-/// name, which may be a link.
-fn target_below(directory: &RelativePath, target: &Word) -> Option<RelativePath> {
-    let named = target.text.split('/').skip_while(|part| matches!(*part, "" | "." | ".."));
-    if named.into_iter().any(|part| part == "..") {
-        return None;
+/// The file of a redirection.
+fn located(command: &CommandFacts, target: &Word, is_anywhere: bool) -> Result<RelativePath, Unlocated> {
+    if is_anywhere || !target.known || target.text.starts_with(['/', '~']) {
+        return Err(Unlocated::Else);
     }
-    RelativePath::parse(&format!("{directory}/{}", target.text)).ok()
+    let mut parts = target.text.split('/').filter(|part| !matches!(*part, "" | ".")).peekable();
+    let goes_up = parts.peek() == Some(&"..");
+    let goes_up_from_a_name = parts.skip_while(|part| *part == "..").any(|part| part == "..");
+    if goes_up_from_a_name || (goes_up && !command.directory_is_direct) {
+        return Err(Unlocated::GoesUp);
+    }
+    RelativePath::parse(&format!("{}/{}", command.directory, target.text)).map_err(|_| Unlocated::Else)
 }

@@ -33,6 +33,9 @@ pub const KEYS: [&str; 10] = [
 pub const PLACEHOLDER: &str =
     "Say here what it does, and when it is of use, in the words that people use when they need it.";
 
+/// The text that a skill is begun with.
+pub const PLACEHOLDER_TEXT: &str = "Say here what is to be done, step by step, and what is not.";
+
 /// A skill as its file says it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillFile {
@@ -83,6 +86,10 @@ impl SkillFile {
         );
         let fields = page.fields.unwrap_or_default();
         let description = description(&fields, &mut findings);
+        if page.body.trim() == PLACEHOLDER_TEXT {
+            let why = "its text is still the one it was begun with: say what is to be done";
+            findings.push(Finding::warning("placeholder", why));
+        }
         let name = name(&fields, folder, &mut findings);
         let requirements = Requirements::of(&fields, &mut findings);
         let allowed_tools = allowed_tools(&fields, &mut findings);

@@ -19,5 +19,5 @@ mod tests;
 
 pub use catalog::{AcceptedText, Catalog, CatalogRules, Skill, SkillText};
 pub use discovery::{FoundFile, MAX_FOLDERS, RefusedPlace, SkillSource, SkillSourceKind, files_below};
-pub use file::{KEYS, MAX_BYTES, PLACEHOLDER, SkillFile};
+pub use file::{KEYS, MAX_BYTES, PLACEHOLDER, PLACEHOLDER_TEXT, SkillFile};
 pub use metadata::{Machine, Requirements};

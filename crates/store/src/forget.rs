@@ -12,6 +12,7 @@ use loom::content::{blob_name, plain_text};
 use loom::operation::TimelineEffect;
 use loom::{Block, Digest, GenerationId, Millis, NodeId, OpKind, Operation, Seq, Slot, TreeId, ViewName};
 use text::mask::TextFinder;
+use text::sanitiser::sanitise;
 use text::terminal::one_line;
 
 use crate::error::StoreError;
@@ -165,6 +166,15 @@ pub(crate) struct Target {
     /// Titles and marks that go from a tree where they say just this: a short text of it that is forgotten, and the
     /// title that the tree took from a text that goes.
     alone: BTreeMap<TreeId, Vec<String>>,
+    /// The texts that are forgotten by their words: entries of ledgers are searched for them.
+    by_words: Vec<Vec<String>>,
+}
+
+/// The words of a text, without what a note of it may have lost: white space, marks, and characters that are not seen.
+fn words(text: &str) -> Vec<String> {
+    let seen = sanitise(text).text;
+    let words = seen.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 impl Target {
@@ -178,6 +188,7 @@ impl Target {
             removed: Removed::default(),
             short: None,
             alone: BTreeMap::new(),
+            by_words: Vec::new(),
         }
     }
 
@@ -229,6 +240,7 @@ impl Target {
         target.finder.add(text);
         target.in_nodes.add(text);
         target.removed.add(text);
+        target.by_words.push(words(text));
         // As it stands in titles.
         let line = one_line(text);
         if line != text {
@@ -256,7 +268,17 @@ impl Target {
         }
         if text.len() >= SHORTEST_TEXT && self.tree.is_none() {
             self.removed.add(&text);
+            self.by_words.push(words(&text));
         }
+    }
+
+    /// Whether an entry of a ledger, which is a text in a writing of its own, holds what is searched for.
+    pub(crate) fn is_in_noted(&self, text: &str) -> bool {
+        let noted = words(text);
+        let holds = |sought: &Vec<String>| {
+            !sought.is_empty() && noted.windows(sought.len()).any(|run| run == sought.as_slice())
+        };
+        self.is_in_bytes(text.as_bytes()) || self.by_words.iter().any(holds)
     }
 
     /// Whether bytes hold what is searched for.

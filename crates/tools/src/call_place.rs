@@ -35,6 +35,8 @@ pub struct CallPlace {
     pub waited: WaitedTime,
     /// Stops the turn.
     pub cancel: Cancel,
+    /// List of skills that its request sent; none where that had none, or a call has nothing to do with it.
+    pub skills_list: Option<String>,
     /// The subagents of its session; none where a call has nothing to do with them.
     pub subagents: Option<Arc<dyn Subagents>>,
     /// Who answers what a server asks meanwhile; none where a call has nothing to do with one.

@@ -90,14 +90,15 @@ pub enum BytesOrigin {
 /// Paths, each behind the canonical one of the folder that it is beneath.
 pub type OwnPaths = HashSet<(PathBuf, PathBuf)>;
 
-/// Where a call writes down what it is about to change.
+/// Where a call writes down what it is about to change. Nothing of it has a default: a recorder that forgets one would be
+/// believed to be without anything from outside, or to have taken back what it did not.
 pub trait ChangeRecorder: Send + Sync {
     /// Begins a call that changes these paths, whose names do not say that they are protected.
-    fn begin(&self, _protected: Vec<PathBuf>) {}
+    fn begin(&self, protected: Vec<PathBuf>);
 
     /// Says that what was recorded was made, or taken back: what a file tool wrote is not what a command did that runs
     /// beside it.
-    fn finish(&self) {}
+    fn finish(&self);
 
     /// Makes changes durable before they are made: those of many files come a batch at a time, all before the first is
     /// made. It blocks.
@@ -110,72 +111,102 @@ pub trait ChangeRecorder: Send + Sync {
     ///
     /// # Errors
     /// Why it cannot be written down.
+    fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String>;
+
+    /// Whether a person who saw what the call would do said yes to it.
+    fn is_approved(&self) -> bool;
+
+    /// Name of the call, unlike that of any other, fit for a file.
+    fn name(&self) -> String;
+
+    /// Says that none of them was made, or all were taken back. It blocks.
+    fn take_back(&self);
+
+    /// Says that what a command of the call changed could not be written down: the call is left without a result, so that
+    /// whoever finds it writes it down.
+    fn leave(&self, why: &str);
+
+    /// Whether it is left so.
+    fn is_left(&self) -> bool;
+
+    /// Records what is not changed by the call itself: [`Self::take_back`] leaves it.
+    fn beside(&self, work: &mut dyn FnMut());
+
+    /// Shows a person, and not the model, the difference that the call made where it wrote no text itself.
+    fn show(&self, difference: &str);
+
+    /// Paths that the call changed itself.
+    fn own_paths(&self) -> OwnPaths;
+
+    /// Whether the call was made in sight of something from outside.
+    fn is_tainted(&self) -> bool;
+
+    /// Whether any file is known that comes from outside (spec: security §3). It blocks.
+    fn knows_outside(&self) -> bool;
+
+    /// Whether a running command made or changed the file at a path, which holds a text of this digest. It blocks.
+    fn is_of_running_command(&self, path: &Path, digest: Digest) -> bool;
+
+    /// Digests among these, of the bytes of files, that come from outside. It blocks.
+    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest>;
+}
+
+/// Recorder of calls that only look: it refuses every change, and what they read may be from outside.
+pub struct NoChanges;
+
+impl ChangeRecorder for NoChanges {
+    fn begin(&self, _: Vec<PathBuf>) {}
+
+    fn finish(&self) {}
+
+    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+        Err("nothing is changed here".to_owned())
+    }
+
     fn record_found(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         self.record(changes)
     }
 
-    /// Whether a person who saw what the call would do said yes to it.
     fn is_approved(&self) -> bool {
         false
     }
 
-    /// Name of the call, unlike that of any other, fit for a file; one for all where a recorder has no calls.
     fn name(&self) -> String {
-        "call-0".to_owned()
+        "no-changes".to_owned()
     }
 
-    /// Says that none of them was made, or all were taken back. It blocks.
     fn take_back(&self) {}
 
-    /// Says that what a command of the call changed could not be written down: the call is left without a result, so that
-    /// whoever finds it writes it down.
-    fn leave(&self, _why: &str) {}
+    fn leave(&self, _: &str) {}
 
-    /// Whether it is left so.
     fn is_left(&self) -> bool {
         false
     }
 
-    /// Records what is not changed by the call itself: [`Self::take_back`] leaves it.
     fn beside(&self, work: &mut dyn FnMut()) {
         work();
     }
 
-    /// Shows a person, and not the model, the difference that the call made where it wrote no text itself.
     fn show(&self, _: &str) {}
 
-    /// Paths that the call changed itself.
     fn own_paths(&self) -> OwnPaths {
         OwnPaths::new()
     }
 
-    /// Whether the call was made in sight of something from outside.
     fn is_tainted(&self) -> bool {
-        false
+        true
     }
 
-    /// Whether any file is known that comes from outside (spec: security §3). It blocks.
     fn knows_outside(&self) -> bool {
-        false
+        true
     }
 
-    /// Whether a running command made or changed the file at a path, which holds a text of this digest. It blocks.
-    fn is_of_running_command(&self, _path: &Path, _digest: Digest) -> bool {
-        false
+    fn is_of_running_command(&self, _: &Path, _: Digest) -> bool {
+        true
     }
 
-    /// Digests among these, of the bytes of files, that come from outside. It blocks.
-    fn outside(&self, _digests: Vec<Digest>) -> Vec<Digest> {
-        Vec::new()
-    }
-}
-
-/// Recorder of calls that only look: it refuses every change.
-pub struct NoChanges;
-
-impl ChangeRecorder for NoChanges {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
-        Err("nothing is changed here".to_owned())
+    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest> {
+        digests
     }
 }
 
@@ -183,4 +214,17 @@ impl ChangeRecorder for NoChanges {
 fn stamp() -> Stamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Stamp::new(&now.as_secs().to_string()).unwrap_or_else(|| unreachable!("digits are fit for a name"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_recorder_says_everything_itself() {
+        let (_, from) = include_str!("changes.rs").split_once("pub trait ChangeRecorder").unwrap();
+        let (methods, _) = from.split_once("\n}\n").unwrap();
+        let code: Vec<&str> =
+            methods.lines().skip(1).map(str::trim).filter(|line| !line.starts_with("//")).collect();
+        assert!(code.iter().filter(|line| line.starts_with("fn ")).count() > 10, "{code:?}");
+        assert!(code.iter().all(|line| line.is_empty() || line.ends_with(';')), "{code:?}");
+    }
 }

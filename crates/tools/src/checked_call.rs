@@ -192,10 +192,12 @@ impl CheckedCall {
             let (tool, arguments) = (&*self.tool.spec.name, &self.arguments);
             hooked(&call, &HookedCall { tool, arguments, facts: self.facts() }, run)
         };
+        let reads = self.tool.spec.name == files::READ;
+        let before = if reads { self.skills.of_read(&self.scope, &self.read_paths()) } else { Vec::new() };
         let mut output = beside_commands(&self.tool, (&call, &self.arguments), run);
         self.entered.enter(&self.scope, changes, &self.places());
-        if self.tool.spec.name == files::READ && output.status == ToolStatus::Ok {
-            let told = self.follow_read();
+        if reads && output.status == ToolStatus::Ok {
+            let told = self.skills.has_read(&self.scope, &self.read_paths(), before);
             told.iter().for_each(|told| output.add_beside(told));
         }
         if self.tool.spec.name == EXEC {
@@ -204,9 +206,13 @@ impl CheckedCall {
         output
     }
 
-    /// Follows the skills whose files it read, and returns what the model is told of them. It blocks.
-    pub(crate) fn follow_read(&self) -> Vec<String> {
-        self.skills.has_read(&self.scope, &self.tool.paths(&self.scope, &self.arguments))
+    /// Follows the skills whose files it read at some time before. It blocks.
+    pub(crate) fn follow_read(&self) {
+        self.skills.has_read(&self.scope, &self.read_paths(), Vec::new());
+    }
+
+    fn read_paths(&self) -> Vec<PathUse> {
+        self.tool.paths(&self.scope, &self.arguments)
     }
 
     /// Paths of the workspace that it works at, and the folder that its command runs in. It blocks.

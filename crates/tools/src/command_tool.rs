@@ -56,6 +56,7 @@ impl CommandTool {
         CommandFacts {
             line: String::new(),
             directory: RelativePath::root(),
+            directory_is_direct: true,
             further_root: None,
             network: self.network.wish(),
             publishes: false,

@@ -34,7 +34,7 @@ use workspace::{
 
 use crate::changes::ChangeRecorder;
 use crate::checkpoint::RootCheckpoints;
-use crate::path_uses::further_root;
+use crate::path_uses::{further_root, is_direct_folder};
 use crate::tool::{CallScope, Tool, ToolScope};
 
 pub use background_changes::BackgroundChanges;
@@ -166,11 +166,11 @@ fn place<'s>(scope: &'s ToolScope, arguments: &Arguments) -> Result<RootedPath<'
 /// What policy is told of a call.
 fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let RootedPath { root, path: directory } = place(scope, arguments).ok()?;
-    let further_root = further_root(root);
+    let (directory_is_direct, further_root) = (is_direct_folder(root, &directory), further_root(root));
     let line = arguments.command.clone();
     let start = if arguments.background { CommandStart::Background } else { CommandStart::Foreground };
     let (network, publishes) = (arguments.net.wish(), !arguments.publish.is_empty());
-    Some(CommandFacts { line, directory, further_root, network, publishes, start })
+    Some(CommandFacts { line, directory, directory_is_direct, further_root, network, publishes, start })
 }
 
 fn paths(scope: &ToolScope, arguments: &Arguments) -> Vec<PathUse> {

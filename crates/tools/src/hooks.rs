@@ -18,6 +18,11 @@ use crate::tool::{CallScope, ToolOutput, ToolScope, bounded};
 /// Lines of what hooks say that a person reads of a call.
 const BRIEF: usize = 8;
 
+/// Characters of an answer that is none that are told.
+const BEGINNING: usize = 60;
+/// Characters of the last line that a failed hook printed that a person reads.
+const LAST: usize = 200;
+
 /// What a hook is run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -257,7 +262,18 @@ fn denial(name: &str, said: &Result<Map<String, Value>, String>) -> Option<Strin
             }
             _ => Some(failed(name, r#"its answer is none: it takes {"deny": REASON}, or nothing"#)),
         },
-        Err(why) => Some(failed(name, why)),
+        // A person reads the first line.
+        Err(why) => Some(failed(
+            name,
+            &match why.split_once('\n') {
+                Some((ended, printed)) => {
+                    let last: String =
+                        printed.lines().last().unwrap_or_default().chars().take(LAST).collect();
+                    format!("{ended}: {last}\n{printed}")
+                }
+                None => why.clone(),
+            },
+        )),
     }
 }
 
@@ -347,20 +363,24 @@ fn read(
     let besides: Vec<String> = report.besides().filter(|_| !is_quiet).collect();
     // What it printed, without what is told anyhow.
     let printed = || CommandReport { files: None, notes: Vec::new(), ..report }.told(call.scope);
+    let guards = event == HookEvent::BeforeCall;
     let said = match outcome.ending {
         _ if ran.changed.as_ref().is_some_and(|changed| !changed.is_written()) => {
             Err("what it changed could not be written down".to_owned())
         }
         Ending::TimedOut => Err(format!("it did not end within {} s", hook.seconds)),
         Ending::Exited(0) if event == HookEvent::SessionStart => Ok(Map::new()),
-        Ending::Exited(0) if outcome.standard.omitted > 0 => Err("it said more than is kept".to_owned()),
+        Ending::Exited(0) if outcome.standard.omitted > 0 || (guards && outcome.error.omitted > 0) => {
+            Err("it said more than is kept".to_owned())
+        }
         Ending::Exited(0) => {
             let said = outcome.standard.text();
             match said.trim() {
                 "" => Ok(Map::new()),
-                said => serde_json::from_str(said)
-                    .map(|said| masked_values(call, said))
-                    .map_err(|error| format!("it is to print one JSON object or nothing ({error})")),
+                said => serde_json::from_str(said).map(|said| masked_values(call, said)).map_err(|error| {
+                    let begins: String = masked(call, said).chars().take(BEGINNING).collect();
+                    format!("it is to print one JSON object or nothing ({error}), and printed {begins:?}")
+                }),
             }
         }
         _ => Err(printed()),

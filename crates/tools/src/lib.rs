@@ -26,6 +26,8 @@ mod session_policy;
 mod session_skills;
 mod skill_list;
 mod subagents;
+#[doc(hidden)]
+pub mod testing;
 mod tool;
 mod waited_time;
 mod web;
@@ -55,7 +57,8 @@ pub use sandbox::{AcceptedChanges, AcceptedState, FileBefore, before_running_com
 pub use server_tool::{AskServer, OpenServerFolders, ServerAnswer, ServerFolders, ServerTool};
 pub use session_policy::SessionPolicy;
 pub use session_skills::{LookForSkills, SessionSkill, SkillsInReach, TurnSkills};
-pub use subagents::{SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
+pub use skill_list::LIST_SKILLS;
+pub use subagents::{NOTE_OUTCOME, SPAWN, SUBAGENT_TOOLS, SubagentTask, Subagents};
 pub use tool::{Tool, ToolOutput, ToolScope};
 pub use waited_time::WaitedTime;
 pub use web::{IsShown, SearchEngine, SearchService, WEB_TOOLS, WebScope, tools as web_tools};

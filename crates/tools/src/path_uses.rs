@@ -38,6 +38,11 @@ pub(crate) fn is_direct(roots: &AllowedRoots, path: &PathUse) -> bool {
     })
 }
 
+/// Whether a folder stands at a path, and no link on the way. It blocks.
+pub(crate) fn is_direct_folder(root: &Root, path: &RelativePath) -> bool {
+    root.stat(path, LinkPolicy::Refuse).is_ok_and(|found| found.kind == FileKind::Folder)
+}
+
 /// Canonical path of a further root; none of the workspace.
 pub(crate) fn further_root(root: &Root) -> Option<PathBuf> {
     root.is_further().then(|| root.path().to_owned())

@@ -26,7 +26,7 @@ use crate::plan;
 use crate::search;
 use crate::session_skills::{LookForSkills, SessionSkill, SessionSkills, TurnSkills};
 use crate::skill_list;
-use crate::subagents::{self, SUBAGENT_TOOLS};
+use crate::subagents::{self, NOTE_OUTCOME, SUBAGENT_TOOLS};
 use crate::tool::{CallScope, Tool, ToolOutput, ToolScope};
 
 /// Letters of a name that a near one may differ in, for a hint.
@@ -56,8 +56,8 @@ pub struct ToolRegistry {
 }
 
 /// What is said of the name of a server's tool that there is not.
-const OF_NO_SERVER: &str = "tool_search finds those of servers; one that its server tells otherwise than it was accepted is \
-                            switched off until its owner accepts it again (`drawloom mcp accept`)";
+const OF_NO_SERVER: &str = "tool_search finds those of servers; one that its owner removed, or that its server tells otherwise \
+                            than it was accepted, is not there (`drawloom mcp list` says why)";
 
 impl ToolRegistry {
     /// The tools of these names that work in a scope: those of this crate and `further` ones.
@@ -87,7 +87,7 @@ impl ToolRegistry {
     /// # Errors
     /// The first name that is none of a tool here.
     pub fn of_subagent(&self, names: Option<&[String]>, may_spawn: bool) -> Result<Self, String> {
-        let is_given = |name: &str| may_spawn || !SUBAGENT_TOOLS.contains(&name);
+        let is_given = |name: &str| name != NOTE_OUTCOME && (may_spawn || !SUBAGENT_TOOLS.contains(&name));
         let missing = |name: &&String| !self.tools.contains_key(*name) || !is_given(name);
         if let Some(name) = names.into_iter().flatten().find(missing) {
             // Names of tools of servers are theirs.
@@ -307,8 +307,8 @@ impl ToolRegistry {
             let hint = match (near, server_of(name)) {
                 (Some(near), _) => format!("did you mean {near}?"),
                 (None, Some((server, _))) if !self.has_server(server) => format!(
-                    "no tool of a server {server} is accepted here; one that its owner adds is there in conversations that are \
-                     opened later"
+                    "no tool of a server {server} is accepted as it is now (`drawloom mcp list` says why); one that its owner \
+                     accepts is there in conversations that are opened later"
                 ),
                 (None, Some(_)) => OF_NO_SERVER.to_owned(),
                 (None, None) => format!("the tools are {}", names().collect::<Vec<_>>().join(", ")),

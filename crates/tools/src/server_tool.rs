@@ -57,6 +57,8 @@ pub type OpenServerFolders = dyn Fn(SessionType) -> Result<ServerFolders, String
 pub struct ServerAnswer {
     /// What it said; or why the call failed.
     pub said: Result<String, String>,
+    /// Whether no word of it is the server's.
+    pub is_own: bool,
     /// Bytes of pictures.
     pub pictures: Vec<Vec<u8>>,
     /// What the owner should know.
@@ -78,8 +80,8 @@ impl ServerTool {
             .map_err(|why| format!("the schema of {} is none: {why}", self.name))
     }
 
-    /// Tool that asks the server. All that comes of a call is from outside: what it says, and what changes meanwhile in the
-    /// folders that it writes.
+    /// Tool that asks the server. What comes of a call is from outside: what it says, and what changes meanwhile in the
+    /// folders that it writes. Why it was not asked, in words of Drawloom's own, is not.
     pub fn into_tool(self, (ask, folders): (Arc<AskServer>, Arc<OpenServerFolders>)) -> Tool {
         let Self { server, name, description, schema, reading, is_online } = self;
         let spec = ToolSpec {
@@ -99,7 +101,11 @@ impl ServerTool {
             };
             let ask = || ask(&name, arguments, (call.cancel, call.place.person.clone()));
             match folders(call.scope.session).and_then(|folders| recording_call(call, &folders, ask)) {
-                Ok((answer, changed)) => output(call, answer, &changed).from_outside(),
+                Ok((answer, changed)) => {
+                    let is_own = answer.is_own && !changed.are_some();
+                    let output = output(call, answer, &changed);
+                    if is_own { output } else { output.from_outside() }
+                }
                 Err(why) => ToolOutput::error(call.scope.masker.mask_entering(&why).text).from_outside(),
             }
         };
@@ -146,7 +152,7 @@ fn signing<T>(files: &[PathBuf], run: impl FnOnce() -> T) -> T {
 /// An answer as the output of its call: masked, and no longer than that of any tool.
 fn output(
     call: &CallScope<'_>,
-    ServerAnswer { said, pictures, notices }: ServerAnswer,
+    ServerAnswer { said, pictures, notices, .. }: ServerAnswer,
     changed: &ChangedFiles,
 ) -> ToolOutput {
     let mask = |text: &str| call.scope.masker.mask_entering(text).text.into_owned();

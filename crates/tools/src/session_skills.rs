@@ -179,7 +179,7 @@ impl TurnSkills {
 /// Skills of a session, with those that are followed.
 #[derive(Default)]
 pub(crate) struct SessionSkills {
-    /// As they were when the session was opened, which its model was told of.
+    /// As they were when the session was opened.
     first: Vec<Arc<SessionSkill>>,
     look: Option<Arc<LookForSkills>>,
     /// What its parent followed when it began the session.
@@ -215,11 +215,6 @@ impl SessionSkills {
         *self.of_turn.lock().unwrap_or_else(PoisonError::into_inner) = skills;
     }
 
-    /// Whether the model was told of a file when the session was opened.
-    pub(crate) fn was_told_of(&self, file: &str) -> bool {
-        self.first.iter().any(|skill| skill.for_model && skill.file == file)
-    }
-
     pub(crate) fn in_reach(&self) -> SkillsInReach {
         self.look.as_ref().map(|look| look()).unwrap_or_default()
     }
@@ -253,21 +248,32 @@ impl SessionSkills {
         self.of_turn().lock().follow(&Arc::new(skill), true);
     }
 
-    /// Follows the skills whose files were read, as they count by now; one that is out of reach by now as it was when the
-    /// session was opened. Returns what the model is told of those with another text than the accepted one. It blocks.
-    pub(crate) fn has_read(&self, scope: &ToolScope, paths: &[PathUse]) -> Vec<String> {
-        let is_of_skill = |path: &PathUse| {
-            path.path.as_path().file_name().is_some_and(|name| name.eq_ignore_ascii_case(FILE))
-        };
+    /// Skills that a read of these paths is about, as they count by now. It blocks.
+    pub(crate) fn of_read(&self, scope: &ToolScope, paths: &[PathUse]) -> Vec<SessionSkill> {
         if !paths.iter().any(is_of_skill) {
             return Vec::new();
         }
-        let is_read =
-            |file: &str| scope.path_use(file, PathAccess::Read).is_some_and(|file| paths.contains(&file));
-        let is_other_read = |skill: &SessionSkill| skill.other_file.as_deref().is_some_and(is_read);
-        let was_read = |skill: &SessionSkill| is_other_read(skill) || is_read(&skill.file);
-        let by_now = self.in_reach().followable.into_iter().map(Arc::new);
-        let mut read: Vec<Arc<SessionSkill>> = by_now.filter(|skill| was_read(skill)).collect();
+        let mut skills = self.in_reach().followable;
+        skills.retain(|skill| is_read(scope, paths, &skill.file) || is_other_read(scope, paths, skill));
+        skills
+    }
+
+    /// Follows the skills whose files were read, as they count by now, and as they did `before`, where their files changed
+    /// meanwhile: which text was read is not known. One that is out of reach is followed as it was when the session was opened.
+    /// Returns what the model is told of those with another text than the accepted one. It blocks.
+    pub(crate) fn has_read(
+        &self,
+        scope: &ToolScope,
+        paths: &[PathUse],
+        before: Vec<SessionSkill>,
+    ) -> Vec<String> {
+        if !paths.iter().any(is_of_skill) {
+            return Vec::new();
+        }
+        let is_other_read = |skill: &SessionSkill| is_other_read(scope, paths, skill);
+        let was_read = |skill: &SessionSkill| is_other_read(skill) || is_read(scope, paths, &skill.file);
+        let read = self.of_read(scope, paths).into_iter().chain(before);
+        let mut read: Vec<Arc<SessionSkill>> = read.map(Arc::new).collect();
         for skill in self.first.iter().filter(|skill| was_read(skill)) {
             if !read.iter().any(|other| other.name == skill.name) {
                 read.push(Arc::clone(skill));
@@ -283,6 +289,7 @@ impl SessionSkills {
                 ));
             }
         }
+        told.dedup();
         told
     }
 
@@ -307,6 +314,19 @@ impl SessionSkills {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         missing.filter(|line| told.insert(line.clone())).collect()
     }
+}
+
+fn is_of_skill(path: &PathUse) -> bool {
+    path.path.as_path().file_name().is_some_and(|name| name.eq_ignore_ascii_case(FILE))
+}
+
+fn is_read(scope: &ToolScope, paths: &[PathUse], file: &str) -> bool {
+    scope.path_use(file, PathAccess::Read).is_some_and(|file| paths.contains(&file))
+}
+
+/// Whether the file of a skill that has not the accepted text was read.
+fn is_other_read(scope: &ToolScope, paths: &[PathUse], skill: &SessionSkill) -> bool {
+    skill.other_file.as_deref().is_some_and(|file| is_read(scope, paths, file))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The tool by which a model finds the skills that it may follow, also where its list of them is shortened or has no room (spec:
 //! agent §3 *Awareness*, §6).
 
+use context::skills::names_file;
 use loom::{ToolStatus, Trust};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::session_skills::SessionSkill;
 use crate::tool::{CallScope, Tool, ToolOutput, bounded, spec};
 
-const LIST_SKILLS: &str = "list_skills";
+/// Name of the tool.
+pub const LIST_SKILLS: &str = "list_skills";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +46,8 @@ fn list(call: &CallScope<'_>, arguments: Value) -> ToolOutput {
     let line = |skill: &&SessionSkill| {
         let SessionSkill { name, file, description, .. } = *skill;
         let followed = if call.skills.holds(file) { " [followed]" } else { "" };
-        let new = if call.session_skills.was_told_of(file) { "" } else { " [not in your list]" };
+        let is_missing = call.place.skills_list.as_ref().is_some_and(|list| !names_file(list, file));
+        let new = if is_missing { " [not in your list]" } else { "" };
         format!("- {name} ({file}){followed}{new}: {description}")
     };
     let lines: Vec<String> = meant.iter().map(line).collect();

@@ -19,6 +19,9 @@ const STOP: &str = "subagent_stop";
 /// The names of them.
 pub const SUBAGENT_TOOLS: [&str; 3] = [SPAWN, STATUS, STOP];
 
+/// The tool by which an agent notes what the next session has to know. A subagent hands over nothing.
+pub const NOTE_OUTCOME: &str = "note_outcome";
+
 /// Work for a subagent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

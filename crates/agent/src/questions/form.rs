@@ -1,5 +1,6 @@
 //! Forms: what a question asks for besides yes or no, as a server of tools describes it (spec: agent §5 *Elicitation*).
 
+mod bounds;
 mod choice;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use text::terminal::one_line;
 use tools::ArgumentSchema;
 
 pub use choice::Choice;
-use choice::{choices, has_names_of_their_own, named};
+use choice::{choices, has_names_of_their_own};
 
 /// Fields of a form at most, and choices of one.
 const MOST_FIELDS: usize = 20;
@@ -222,7 +223,7 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
             return Err("a choice has a comma, which parts them".to_owned());
         }
     }
-    let takes = takes(property, &kind)?;
+    let takes = bounds::takes(property, &kind)?;
     let texts = ["title", "description"].into_iter().filter_map(|key| property[key].as_str());
     let whole = texts.collect::<Vec<_>>().join(" – ");
     let whole = one_line(&whole);
@@ -230,59 +231,15 @@ fn field(name: &str, property: &Value, is_required: bool) -> Result<FormField, S
     if about.len() < whole.len() {
         about.push('…');
     }
-    let default = property.get("default").filter(|default| !default.is_null()).cloned();
+    let schema = ArgumentSchema::with_formats(&json!({"type": "object", "properties": {"a": property}}))?;
+    // One that does not fit is none.
+    let fits = |default: &&Value| !default.is_null() && schema.check(&json!({"a": default})).is_ok();
+    let default = property.get("default").filter(fits).cloned();
     // Whoever leaves it as it is has read it.
     if default.as_ref().is_some_and(|default| said(default).chars().count() > SAID_CHARS) {
         return Err(format!("what it has without an answer is longer than {SAID_CHARS} characters"));
     }
     Ok(FormField { name: name.to_owned(), about, kind, takes, is_required, default })
-}
-
-/// What a field takes, with its bounds.
-///
-/// # Errors
-/// Nothing is within them.
-fn takes(property: &Value, kind: &FieldKind) -> Result<String, String> {
-    let bounds = |least: &str, most: &str| {
-        let (from, to) = (&property[least], &property[most]);
-        let is_empty = from.as_f64().zip(to.as_f64()).is_some_and(|(from, to)| from > to);
-        match (from.is_number(), to.is_number()) {
-            _ if is_empty => Err(format!("{least} is more than {most}")),
-            (true, true) => Ok(Some(format!("{from} to {to}"))),
-            (true, false) => Ok(Some(format!("at least {from}"))),
-            (false, true) => Ok(Some(format!("at most {to}"))),
-            (false, false) => Ok(None),
-        }
-    };
-    let is_whole = property["type"] == "integer";
-    Ok(match kind {
-        FieldKind::Text => {
-            let form = match property["format"].as_str() {
-                Some("date") => "date, 2026-01-31".to_owned(),
-                Some("date-time") => "time, 2026-01-31T18:30:00Z".to_owned(),
-                Some("email") => "mail address".to_owned(),
-                Some("uri") => "address, https://example.org/".to_owned(),
-                _ => "text".to_owned(),
-            };
-            bounds("minLength", "maxLength")?
-                .map_or(form.clone(), |length| format!("{form}, {length} characters"))
-        }
-        FieldKind::Number => match bounds("minimum", "maximum")? {
-            Some(range) if is_whole => range,
-            Some(range) => format!("number, {range}"),
-            None if is_whole => "whole number".to_owned(),
-            None => "number".to_owned(),
-        },
-        FieldKind::YesOrNo => "y or n".to_owned(),
-        FieldKind::Choice(choices) => format!("one of {}", named(choices)),
-        FieldKind::Choices(choices) => {
-            if property["minItems"].as_u64().is_some_and(|least| least > choices.len() as u64) {
-                return Err("it needs more choices than it has".to_owned());
-            }
-            let number = bounds("minItems", "maxItems")?.unwrap_or_else(|| "some".to_owned());
-            format!("{number}, with commas, of {}", named(choices))
-        }
-    })
 }
 
 /// A value as it is typed.
@@ -338,6 +295,8 @@ mod tests {
             [("name", " Ann "), ("age", "30"), ("news", "Y"), ("colour", "Green"), ("days", "tu, Monday")];
         let values = json!({"name": "Ann", "age": 30, "news": true, "colour": "g", "days": ["tu", "mo"]});
         assert_eq!(given(&form, &all).unwrap(), values);
+        let promised = json!({"type": "object", "properties": {"a": {"enum": ["x"], "type": "string", "default": "zz"}}});
+        assert_eq!(Form::new(promised).unwrap().fields()[0].line(), "a (one of x)", "it fits no choice");
         let least = [("name", "Ann"), ("age", "30"), ("colour", "")];
         assert_eq!(given(&form, &least).unwrap(), json!({"name": "Ann", "age": 30, "news": false}));
     }
@@ -348,6 +307,14 @@ mod tests {
             (json!({"type": "integer", "minimum": 1, "maximum": 100}), "1 to 100"),
             (json!({"type": "integer"}), "whole number"),
             (json!({"type": "number", "maximum": 0.5}), "number, at most 0.5"),
+            (json!({"type": "number", "minimum": 5}), "number, at least 5"),
+            (
+                json!({"type": "number", "exclusiveMinimum": 5, "maximum": 6}),
+                "number, more than 5, at most 6",
+            ),
+            (json!({"type": "integer", "minimum": 1, "exclusiveMinimum": 1}), "more than 1"),
+            (json!({"type": "integer", "minimum": 2, "exclusiveMinimum": 1}), "at least 2"),
+            (json!({"type": "integer", "exclusiveMaximum": 3, "maximum": 9}), "less than 3"),
             (json!({"type": "string", "format": "date"}), "date, 2026-01-31"),
             (json!({"type": "string", "minLength": 2, "maxLength": 9}), "text, 2 to 9 characters"),
             (
@@ -413,11 +380,24 @@ mod tests {
             json!({"type": "string", "default": "x".repeat(SAID_CHARS + 1)}),
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "string", "enum": [1]}),
+            json!({"type": "string", "enum": ["pay", "pay "]}),
+            json!({"type": "string", "oneOf": [{"const": "Yes", "title": "no"}, {"const": "No", "title": "yes"}]}),
             json!({"type": "string", "enum": []}),
             json!({"type": "string", "enum": ["a\u{1b}[2J"]}),
             json!({"type": ["string", "null"]}),
             json!({"type": "integer", "minimum": 5, "maximum": 1}),
             json!({"type": "string", "minLength": 5, "maxLength": 1}),
+            json!({"type": "number", "exclusiveMinimum": 5, "exclusiveMaximum": 5}),
+            json!({"type": "number", "minimum": 5, "exclusiveMaximum": 5}),
+            json!({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}),
+            json!({"type": "integer", "minimum": 1.2, "maximum": 1.8}),
+            json!({"type": "integer", "enum": [1, 2], "minimum": 3}),
+            json!({"type": "boolean", "enum": ["x"]}),
+            json!({"type": "string", "minLength": 2, "enum": ["a"]}),
+            json!({"type": "string", "const": "x", "enum": ["y"]}),
+            json!({"type": "string", "const": "x", "minLength": 2}),
+            json!({"type": "array", "minItems": 2, "items": {"enum": ["a", "bb"], "minLength": 2}}),
+            json!({"type": "array", "items": {"enum": ["a", "b"], "minLength": 2}}),
             json!({"type": "array", "minItems": 3, "items": {"enum": ["a", "b"]}}),
             json!({"type": "array", "minItems": 2, "maxItems": 1, "items": {"enum": ["a", "b"]}}),
             json!({"type": "array", "items": {"enum": ["x, y", "z"]}}),
@@ -429,6 +409,10 @@ mod tests {
         }
         for property in [
             json!({"type": "integer", "minimum": 1, "maximum": 1}),
+            json!({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 3}),
+            json!({"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 2}),
+            json!({"type": "string", "minLength": 2, "enum": ["a", "bb"]}),
+            json!({"type": "string", "const": "x", "enum": ["x", "y"]}),
             json!({"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}}),
             json!({"type": "string", "enum": ["x, y", "z"], "enumNames": ["x, y", "Z"]}),
             json!({"type": "array", "items": {"anyOf": [{"const": "x, y", "title": "both"}, {"const": "z"}]}}),

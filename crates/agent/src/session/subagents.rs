@@ -9,6 +9,7 @@ mod record;
 mod untold;
 mod work;
 
+use std::collections::HashSet;
 use std::iter::successors;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -123,6 +124,8 @@ pub(super) struct SubagentList(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     running: Mutex<Vec<Arc<RunningSubagent>>>,
+    /// Labels that were given in this process.
+    labels: Mutex<HashSet<String>>,
     /// As many permits as may run at one time; none before the first.
     slots: OnceLock<Arc<Semaphore>>,
     ended: Notify,
@@ -170,6 +173,18 @@ impl SubagentList {
 
     fn find(&self, name: &str) -> Option<Arc<RunningSubagent>> {
         self.lock().iter().find(|running| running.name == name).cloned()
+    }
+
+    /// The label, with a number behind it where another one was given it: questions are told apart by it.
+    fn own_label(&self, label: &str) -> String {
+        let mut labels = self.0.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = label.to_owned();
+        let mut number = 1;
+        while !labels.insert(own.clone()) {
+            number += 1;
+            own = format!("{label} {number}");
+        }
+        own
     }
 
     fn add(&self, running: Arc<RunningSubagent>) {

@@ -1,7 +1,7 @@
 //! Tools of the conversation they are called in: a node that left the window, how full the window is, and what is noted for
 //! the next session (spec: agent §3, continuity §3).
 
-use ::tools::{CallPlace, Tool};
+use ::tools::{CallPlace, NOTE_OUTCOME, Tool};
 use agent::{AgentError, Runtime};
 use loom::path::{ViewOverrides, is_ancestor};
 use loom::render::{self, tip, window};
@@ -18,7 +18,6 @@ use crate::outcomes::{self, Note, NotePlace};
 
 const RECALL: &str = "recall";
 const CONTEXT_STATUS: &str = "context_status";
-pub(super) const NOTE_OUTCOME: &str = "note_outcome";
 
 /// Characters of a node that one call gives at most.
 pub(super) const PAGE: usize = 20_000;

@@ -16,7 +16,7 @@ use text::terminal::one_line;
 use workspace::Root;
 use workspace::trust::Accepted;
 
-use super::{Conversation, shown_addresses, tools};
+use super::{Conversation, server_tools, shown_addresses, tools};
 use crate::app::App;
 use crate::args::tree::Sampling;
 use crate::command_changes::made_by_command;
@@ -158,9 +158,14 @@ impl Conversation {
         };
         let tools = match self.tools.take() {
             Some((of, tools)) if of == agent => Some(tools),
-            _ => {
+            before => {
                 let folders = (self.folders.as_slice(), skills.as_ref());
-                tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?
+                let tools =
+                    tools::of_agent(app, &agent, self.session_type(), model.info(), is_shown, folders)?;
+                if before.is_none() && tools.is_some() {
+                    server_tools::tell_others(app);
+                }
+                tools
             }
         };
         self.tools = tools.clone().map(|tools| (agent.clone(), tools));

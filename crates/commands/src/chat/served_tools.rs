@@ -129,6 +129,7 @@ impl ReadingTools {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: cancel.clone(),
+            skills_list: None,
             subagents: None,
             person: None,
         };

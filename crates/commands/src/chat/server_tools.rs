@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use crate::app::App;
+use crate::mcp_servers::of_another;
 use crate::server_folders;
 use crate::servers::{Servers, saved};
 use crate::settings::ConfiguredServer;
@@ -62,6 +63,15 @@ pub(super) fn tools(app: &App, names: &[String]) -> Vec<Tool> {
     tools
 }
 
+/// Says which servers have no tools, as they are not those whose tools were accepted.
+pub(super) fn tell_others(app: &App) {
+    for (name, server) in &app.settings.mcp {
+        if server.check(name).is_ok() && saved(app, name).has_others() {
+            app.frontend.note(&format!("{name}: {}", of_another(name)));
+        }
+    }
+}
+
 /// Names of an agent's tools without those of servers that are not there now: no turn breaks for a server.
 pub(super) fn without_missing(app: &App, named: Vec<String>) -> Vec<String> {
     let there = names(app);
@@ -91,14 +101,11 @@ fn answer(
     (cancel, person): (&Cancel, Option<Arc<dyn Elicit>>),
 ) -> ServerAnswer {
     let called = server.call(tool, arguments, (cancel, person));
-    let CalledTool { answer, notices } = Handle::current().block_on(called);
-    match answer {
-        Ok(ToolAnswer { text, pictures, is_error: false }) => {
-            ServerAnswer { said: Ok(text), pictures, notices }
-        }
-        Ok(ToolAnswer { text, pictures, is_error: true }) => {
-            ServerAnswer { said: Err(text), pictures, notices }
-        }
-        Err(why) => ServerAnswer { said: Err(why), pictures: Vec::new(), notices },
-    }
+    let CalledTool { answer, is_own, notices } = Handle::current().block_on(called);
+    let (said, pictures) = match answer {
+        Ok(ToolAnswer { text, pictures, is_error: false }) => (Ok(text), pictures),
+        Ok(ToolAnswer { text, pictures, is_error: true }) => (Err(text), pictures),
+        Err(why) => (Err(why), Vec::new()),
+    };
+    ServerAnswer { said, is_own, pictures, notices }
 }

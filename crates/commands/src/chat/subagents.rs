@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent::in_subagent;
 use agent::session::{SubagentEnd, SubagentStatus};
 use loom::path::{self, ViewOverrides};
 use loom::{Block, NodeId, RowError, ToolStatus, TreeReader, ViewName, render};
@@ -28,15 +29,26 @@ impl Conversation {
         let Some(entered) = self.entered_before(app, asker).await? else {
             return Ok(SubagentsShown { subagents: Vec::new() });
         };
-        let all = app.runtime.subagents(&app.sessions, &entered.session).await?;
-        Ok(SubagentsShown { subagents: all.into_iter().map(shown).collect() })
+        let mut subagents = Vec::new();
+        for status in app.runtime.subagents(&app.sessions, &entered.session).await? {
+            let denied = app.read(asker, status.tree, work_of).await.map(|work| work.denied.len());
+            let denied = denied.unwrap_or_else(|error| {
+                tracing::warn!(error = error.message, "what was denied to a subagent is not known");
+                0
+            });
+            subagents.push(shown(status, denied));
+        }
+        Ok(SubagentsShown { subagents })
     }
 
     /// The result of a turn with what the subagents did that its calls began; without it where it cannot be read, which is
-    /// said.
+    /// said. So are calls of theirs that were refused.
     pub(super) async fn with_subagents(&self, app: &App, asker: &Asker, done: Chatted) -> Chatted {
         match self.work_of_subagents(app, asker, &done).await {
-            Ok(subagents) => Chatted { subagents, ..done },
+            Ok(subagents) => {
+                subagents.iter().for_each(|work| tell_denied(app, work));
+                Chatted { subagents, ..done }
+            }
             Err(error) => {
                 app.frontend.note(&format!("what its subagents did could not be read: {}", error.message));
                 done
@@ -107,7 +119,15 @@ pub fn joined_line(session: &str, text: &str, from: JoinedFrom) -> String {
     }
 }
 
-fn shown(status: SubagentStatus) -> SubagentShown {
+/// Says what was denied to a subagent, as what is denied to its parent is said in its turn.
+fn tell_denied(app: &App, SubagentWork { subagent, denied, .. }: &SubagentWork) {
+    let why = denied.iter().map(|call| call.why.lines().next().unwrap_or_default());
+    let mut told: Vec<&str> = why.collect();
+    told.dedup();
+    told.iter().for_each(|why| app.frontend.note(&format!("{}: {why}", in_subagent(&subagent.label))));
+}
+
+fn shown(status: SubagentStatus, denied_calls: usize) -> SubagentShown {
     let SubagentStatus { name, label, model, tree, progress, cost, unpriced_tokens } = status;
     let SubagentEnd { state, why, model_calls, tool_calls, tokens } = progress;
     let (session, cost) = (name, cost.dollars());
@@ -120,6 +140,7 @@ fn shown(status: SubagentStatus) -> SubagentShown {
         why,
         model_calls,
         tool_calls,
+        denied_calls,
         tokens,
         cost,
         unpriced_tokens,

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::tools::{
-    BackgroundChanges, Checkpoints, CommandEgress, CommandScope, Hook, IsShown, Processes, RootCheckpoints,
-    SUBAGENT_TOOLS, SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS, WebScope, web_tools,
+    BackgroundChanges, Checkpoints, CommandEgress, CommandScope, Hook, IsShown, NOTE_OUTCOME, Processes,
+    RootCheckpoints, SUBAGENT_TOOLS, SeenFiles, SessionPolicy, Tool, ToolRegistry, ToolScope, WEB_TOOLS,
+    WebScope, web_tools,
 };
 use egress::Gate;
 use loom::Trust;
@@ -97,7 +98,7 @@ fn given(
 /// what they say is kept, and only one that hands over notes anything.
 fn of_session(session: SessionType, mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| session != SessionType::Private || !SUBAGENT_TOOLS.contains(&name.as_str()));
-    names.retain(|name| session == SessionType::Main || name != conversation_tools::NOTE_OUTCOME);
+    names.retain(|name| session == SessionType::Main || name != NOTE_OUTCOME);
     names
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use ::tools::testing::{KeptChanges, TestRecorder};
 use ::tools::{
     CallPlace, ChangeRecorder, CheckpointRules, Checkpoints, FileContent, NextPlace, PlannedChange,
     RootRecords, SeenFiles, ToolRegistry, ToolScope, WaitedTime, recording,
@@ -53,8 +54,8 @@ impl Records {
     }
 }
 
-impl ChangeRecorder for Records {
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+impl KeptChanges for Records {
+    fn keep(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         for change in changes {
             let mut rows = self.rows.lock().unwrap();
             let call = CallId { answer: NodeId::from_bytes([1; 16]), number: 0 };
@@ -112,7 +113,7 @@ struct Shared {
     _temp: tempfile::TempDir,
     folder: PathBuf,
     disk: Disk,
-    records: Records,
+    records: TestRecorder<Records>,
     checkpoints: Checkpoints,
     /// By path: what each act of the agent found and left there.
     acts: BTreeMap<PathBuf, Vec<Transition>>,
@@ -127,7 +128,7 @@ impl Shared {
         fs::create_dir_all(folder.join("d0/d2")).unwrap();
         let (locks, records) = (temp.path().join("locks"), temp.path().join("commands"));
         let disk = Disk { guard: StoreGuard::new(), locks, records, umask: 0o022 };
-        let (acts, records) = (BTreeMap::new(), Records::default());
+        let (acts, records) = (BTreeMap::new(), TestRecorder::<Records>::default());
         let checkpoints = Checkpoints::within(temp.path().join("records"), CheckpointRules::default());
         let mut shared =
             Self { _temp: temp, folder, disk, records, checkpoints, acts, folders: BTreeSet::new() };
@@ -224,6 +225,7 @@ impl Shared {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: Cancel::never(),
+            skills_list: None,
             subagents: None,
             person: None,
         };
@@ -231,7 +233,7 @@ impl Shared {
             let read = registry.check("read", &json!({"path": arguments["path"]})).unwrap();
             read.run(&Cancel::never(), &self.records, &place);
         }
-        *self.records.first.lock().unwrap() = self.records.rows.lock().unwrap().len();
+        *self.records.kept.first.lock().unwrap() = self.records.kept.rows.lock().unwrap().len();
         let before = self.snapshot();
         let output = registry.check(tool, arguments).unwrap().run(&Cancel::never(), &self.records, &place);
         self.note_what_changed(&before);
@@ -350,7 +352,7 @@ impl Shared {
     }
 
     fn give_back(&self) -> Vec<FileChange> {
-        let rows = self.records.rows.lock().unwrap().clone();
+        let rows = self.records.kept.rows.lock().unwrap().clone();
         let (mut examined, mut left) = (Vec::new(), Vec::new());
         let paths = by_path(rows);
         let links = links_over_folders(&paths);
@@ -376,7 +378,7 @@ impl Shared {
     }
 
     fn bring(&self, paths: Vec<(PathChange, Found)>, left: &[PathChange]) {
-        let blobs = self.records.blobs.lock().unwrap();
+        let blobs = self.records.kept.blobs.lock().unwrap();
         let blob = |blob: Digest| blobs.get(&blob).cloned().ok_or_else(|| "it was not kept".to_owned());
         self.disk.bring_back(paths, left, &blob);
     }

@@ -29,6 +29,8 @@ pub struct SubagentShown {
     pub why: String,
     pub model_calls: u32,
     pub tool_calls: u32,
+    /// How many of them were refused.
+    pub denied_calls: usize,
     /// Tokens that were sent and received, as far as they were reported.
     pub tokens: u64,
     /// What it cost, in dollars.

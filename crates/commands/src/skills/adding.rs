@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use loom::Digest;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use skills::{PLACEHOLDER, SkillFile, own, strict};
+use skills::{PLACEHOLDER, PLACEHOLDER_TEXT, SkillFile, own, strict};
 use store::home::HomeDir;
 use text::bytes::size;
 use text::finding::Finding;
@@ -51,10 +51,7 @@ pub(super) async fn new(
     let NewSkillArgs { name, description } = args;
     let description = one_line(description.as_deref().unwrap_or(PLACEHOLDER));
     let description = description.replace('\\', "\\\\").replace('"', "\\\"");
-    let text = format!(
-        "---\nname: {name}\ndescription: \"{description}\"\n---\n\nSay here what is to be done, step by step, and what \
-         is not.\n"
-    );
+    let text = format!("---\nname: {name}\ndescription: \"{description}\"\n---\n\n{PLACEHOLDER_TEXT}\n");
     let wrong = strict::check(text.as_bytes(), name);
     if let Some(wrong) = wrong.iter().find(|finding| finding.is_error()) {
         return Err(CommandError::usage(
@@ -277,7 +274,7 @@ fn install(app: &App, name: &str, (files, replaces): (&[AddedFile], bool)) -> Re
             return Err(CommandError::refused(
                 "exists",
                 format!("there is a skill {name} in {} already", one_line(&skills.to_string_lossy())),
-                "remove its folder, or give the new one another name",
+                format!("`drawloom skills remove {name}` takes it out; or give the new one another name"),
             ));
         }
         Err(error) => return Err(failed(&place)(error.into())),

@@ -682,10 +682,18 @@ fn note(rest: &str) -> Result<Option<NoteArgument>, &'static str> {
         (first.to_owned(), after.trim_start().to_owned())
     };
     let (first, after) = split(rest);
-    let kind = OutcomeKind::ALL.into_iter().find(|kind| kind.word() == first);
+    // A colon says that a kind is meant, however it is written.
+    let labelled = first.strip_suffix(':').map(str::to_lowercase);
+    let is_meant = |kind: &OutcomeKind| kind.word() == labelled.as_deref().unwrap_or(&first);
+    let kind = OutcomeKind::ALL.into_iter().find(is_meant);
     let said = if kind.is_some() { after } else { rest.to_owned() };
     let (first, after) = split(&said);
-    let corrects = first.strip_prefix('@').and_then(|number| number.parse().ok()).map(OutcomeId);
+    let corrects = match first.strip_prefix('@') {
+        Some(number) if number.chars().all(|c| c.is_ascii_digit()) => {
+            Some(OutcomeId(number.parse().map_err(|_| "behind @ stands the number of a note")?))
+        }
+        _ => None,
+    };
     let text = if corrects.is_some() { after } else { said };
     Ok(Some(NoteArgument { kind, corrects, text: some(&text)? }))
 }

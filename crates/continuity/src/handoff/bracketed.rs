@@ -49,7 +49,7 @@ pub(crate) fn bracket(handoff: &mut Handoff) {
                 |place: &Range<usize>| place.start < detection.bytes.end && detection.bytes.start < place.end;
             for (reason, place) in reasons.iter_mut().zip(&places) {
                 if overlaps(place) {
-                    reason.get_or_insert(told(detection.kind).0);
+                    reason.get_or_insert(detection.kind);
                 }
             }
         }
@@ -100,12 +100,26 @@ fn without_mark(line: &str) -> &str {
 /// A line in brackets with the reason; none where nothing in it speaks to a model.
 pub(crate) fn bracketed_text(line: &str) -> Option<String> {
     let detection = sanitise(line).detections.into_iter().next()?;
-    Some(in_brackets(told(detection.kind).0, line))
+    Some(in_brackets(detection.kind, line))
 }
 
-/// A line in brackets that it does not close itself.
-fn in_brackets(reason: &str, line: &str) -> String {
-    format!("[{reason}: {}]", line.replace('[', "(").replace(']', ")"))
+/// A line in brackets that it does not close itself, with the reason.
+pub(crate) fn in_brackets(kind: DetectionKind, line: &str) -> String {
+    format!("[{}: {}]", told(kind).0, line.replace('[', "(").replace(']', ")"))
+}
+
+/// Whether a line is one as [`in_brackets`] makes them.
+pub(crate) fn is_in_brackets(line: &str) -> bool {
+    let inside = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let parts =
+        inside.filter(|inside| !inside.contains(['[', ']'])).and_then(|inside| inside.split_once(": "));
+    let kinds = [
+        DetectionKind::RoleTag,
+        DetectionKind::RoleMarker,
+        DetectionKind::OverridePhrase,
+        DetectionKind::Encoded,
+    ];
+    parts.is_some_and(|(reason, _)| kinds.into_iter().any(|kind| told(kind).0 == reason))
 }
 
 fn told(kind: DetectionKind) -> (&'static str, &'static str) {

@@ -116,12 +116,12 @@ impl Reader {
             (1, None) if is_first => {
                 self.titled = true;
                 if name != TITLE {
-                    self.found("title", line, format!("the title is `# {TITLE}`"));
+                    self.found("title", line, format!("the title has to be `# {TITLE}`"));
                 }
             }
             (_, Some(section)) => {
                 if level != 2 || section.heading() != name {
-                    let why = format!("this heading is written `## {}`", section.heading());
+                    let why = format!("this heading has to be written `## {}`", section.heading());
                     self.found("section_name", line, why);
                 }
                 self.section(section, line);
@@ -186,7 +186,7 @@ impl Reader {
             (SectionForm::OneLine, None, Some(entry)) => {
                 append(entry, words);
                 let told = std::mem::replace(&mut self.told, true);
-                (!told).then(|| ("several_lines", format!("`{heading}` is one line")))
+                (!told).then(|| ("several_lines", format!("`{heading}` has to be one line")))
             }
             (SectionForm::OneLine, None, None) => {
                 entries.push(Entry { line, text: words.to_owned() });
@@ -199,9 +199,9 @@ impl Reader {
             (form, None, _) => {
                 entries.push(Entry { line, text: words.to_owned() });
                 Some(if form == SectionForm::Bullets {
-                    ("not_a_bullet", format!("an entry of `{heading}` begins with `- `"))
+                    ("not_a_bullet", format!("an entry of `{heading}` has to begin with `- `"))
                 } else {
-                    ("not_a_step", format!("an entry of `{heading}` begins with its number, as `1. `"))
+                    ("not_a_step", format!("an entry of `{heading}` has to begin with its number, as `1. `"))
                 })
             }
         };
@@ -217,7 +217,7 @@ impl Reader {
             return self.outline;
         }
         if !self.titled {
-            self.found("no_title", 1, format!("it does not begin with `# {TITLE}`"));
+            self.found("no_title", 1, format!("it has to begin with `# {TITLE}`"));
         }
         for section in Section::ALL {
             let heading = section.heading();
@@ -225,7 +225,7 @@ impl Reader {
                 None => {
                     let later = self.outline.sections[section as usize..].iter().flatten().next();
                     let line = later.map_or(last, |later| later.line);
-                    self.found("missing_section", line, format!("`## {heading}` is missing"));
+                    self.found("missing_section", line, format!("`## {heading}` is missing here"));
                 }
                 Some(SectionText { line, entries }) if entries.is_empty() => {
                     let why = format!("`{heading}` is empty");

@@ -201,6 +201,9 @@ fn unset_key(
     for problem in unset(home.root(), path)? {
         note(&format!("also wrong in the file: {problem}"));
     }
+    if let Some(server) = servers::program_of(path).filter(|_| layers.get(path).1 == Source::File) {
+        servers::changed(&server, home.root(), note);
+    }
     let (value, source) = match layers.get(path) {
         (value, source @ (Source::Environment | Source::Flag)) => {
             note(&format!("the {} sets it still", source.as_str()));

@@ -14,7 +14,7 @@ use super::fitting;
 use super::keys::{self, Key};
 use super::last_good;
 use super::path::segments;
-use super::policy::{configured_tools, idle_rules, require_no_slip};
+use super::policy::{configured_tools, idle_rules, require_no_slip, rules_without_server};
 use super::sections::Config;
 
 /// Which layer a value stands in; a later one wins.
@@ -162,6 +162,7 @@ impl Layers {
             require_no_slip(&idle)?;
         }
         idle.iter().for_each(|rule| note(&rule.told));
+        rules_without_server(&config).iter().for_each(|told| note(told));
         Ok(config)
     }
 

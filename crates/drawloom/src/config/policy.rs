@@ -47,7 +47,8 @@ pub(super) struct UnknownTool<'r> {
 pub(super) fn unknown_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option<UnknownTool<'r>> {
     rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
         Pattern::Tool { server: None, name, .. } if !known.contains(name) => {
-            let of_server = ::policy::tool_of_server(name).map(|tool| format!("write `{tool}`"));
+            let of_server = ::policy::tool_of_server(name).or_else(|| all_of_server(name));
+            let of_server = of_server.map(|tool| format!("write `{tool}`"));
             let near =
                 || Some(format!("did you mean {}?", commands::app::nearest(known.iter().cloned(), name)?));
             let meant = of_server.or_else(near);
@@ -57,6 +58,11 @@ pub(super) fn unknown_tool<'r>(rule: &'r PolicyRule, known: &[String]) -> Option
         }
         _ => None,
     })
+}
+
+/// `SERVER:*` of a whole server that other clients name `mcp__SERVER`.
+fn all_of_server(name: &str) -> Option<String> {
+    name.strip_prefix("mcp__").filter(|server| !server.is_empty()).map(|server| format!("{server}:*"))
 }
 
 /// A rule that is about nothing: it allows nothing, or names a tool that is gone, of which there are no calls.
@@ -70,26 +76,53 @@ pub(super) struct IdleRule {
 /// The rules that are about nothing.
 pub(super) fn idle_rules(config: &Config) -> Vec<IdleRule> {
     let known = commands::tool_names(config.tools.keys());
-    let of_agents = config.agents.iter().map(|(name, agent)| (Some(name.as_str()), &agent.policy));
-    let all = std::iter::once((None, &config.policy.rules)).chain(of_agents);
-    let numbered = all.flat_map(|(agent, rules)| rules.iter().zip(1..).map(move |rule| (agent, rule)));
-    let idle = |(agent, (rule, number)): (Option<&str>, (&PolicyRule, usize))| {
+    let idle = |(agent, rule, number): (Option<&str>, &PolicyRule, usize)| {
         let unknown = unknown_tool(rule, &known);
         let is_slip = rule.decision != Decision::Allow && unknown.as_ref().is_some_and(|tool| tool.is_near);
-        let gone = unknown.map(|UnknownTool { pattern, why, .. }| {
-            let way_on = if rule.tool.contains(pattern) {
-                let of = agent.map(|name| format!(" --agent {}", quoted(name))).unwrap_or_default();
-                format!("`drawloom policy remove {}{of}` takes it out", quoted(&pattern.to_string()))
-            } else {
-                format!("take it out of `unless` in {CONFIG}")
-            };
-            format!("{why}; {way_on}")
-        });
+        let gone = unknown
+            .map(|UnknownTool { pattern, why, .. }| format!("{why}; {}", way_out((agent, rule), pattern)));
         let why = rule.futile().or(gone)?;
         let told = one_line(&format!("{}, rule {number}: {why}", rules_key(agent))).into_owned();
         Some(IdleRule { told, is_slip })
     };
-    numbered.filter_map(idle).collect()
+    all_rules(config).filter_map(idle).collect()
+}
+
+/// What is said of rules about servers that are not configured, where one of nearly that name is: an `mcp remove` leaves those
+/// that deny or ask.
+pub(super) fn rules_without_server(config: &Config) -> Vec<String> {
+    let told = |(agent, rule, number): (Option<&str>, &PolicyRule, usize)| {
+        let (pattern, server) = rule.tool.iter().chain(&rule.unless).find_map(|pattern| match pattern {
+            Pattern::Tool { server: Some(server), .. } if !config.mcp.contains_key(server) => {
+                Some((pattern, server))
+            }
+            _ => None,
+        })?;
+        let near = commands::app::nearest(config.mcp.keys().cloned(), server)?;
+        let way_out = way_out((agent, rule), pattern);
+        let told = format!(
+            "{}, rule {number}: there is no server {server} (did you mean {near}?); {way_out}",
+            rules_key(agent)
+        );
+        Some(one_line(&told).into_owned())
+    };
+    all_rules(config).filter_map(told).collect()
+}
+
+/// All rules, with the agent that they are of and their number there.
+fn all_rules(config: &Config) -> impl Iterator<Item = (Option<&str>, &PolicyRule, usize)> {
+    let of_agents = config.agents.iter().map(|(name, agent)| (Some(name.as_str()), &agent.policy));
+    let all = std::iter::once((None, &config.policy.rules)).chain(of_agents);
+    all.flat_map(|(agent, rules)| rules.iter().zip(1..).map(move |(rule, number)| (agent, rule, number)))
+}
+
+/// How a pattern is taken out of a rule.
+fn way_out((agent, rule): (Option<&str>, &PolicyRule), pattern: &Pattern) -> String {
+    if !rule.tool.contains(pattern) {
+        return format!("take it out of `unless` in {CONFIG}");
+    }
+    let of = agent.map(|name| format!(" --agent {}", quoted(name))).unwrap_or_default();
+    format!("`drawloom policy remove {}{of}` takes it out", quoted(&pattern.to_string()))
 }
 
 /// Refuses what is to go by rules of which one is about nothing by a slip.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use commands::CommandError;
+use commands::{CommandError, server_home};
 use text::terminal::one_line;
 
 use super::layers::{Layers, Source};
@@ -63,6 +63,9 @@ pub(super) fn changed(server: &str, home: &Path, note: &dyn Fn(&str)) {
     note(&format!(
         "it is another server now: `drawloom mcp accept {server}` shows its tools, and asks about them"
     ));
+    if let Some(kept) = server_home::kept(home, server) {
+        note(&kept);
+    }
     // Rules that cannot be read allow nothing.
     for rule in allowing(home, server).unwrap_or_default() {
         note(&format!("the rule `{rule}` holds for it then: `drawloom policy remove` takes it out"));

@@ -26,17 +26,30 @@ pub(crate) fn set(home: &Path, path: &str, written: &str) -> Result<Vec<file::Pr
     change(home, (path, key), Some(&value))
 }
 
-/// Whether there is a section that has a name of its own.
+/// Whether there is a section that has a name of its own, with whatever stands in it, and the names of its secrets. Nothing is
+/// written.
 ///
 /// # Errors
-/// As [`set`].
-pub(crate) fn has_section(home: &Path, section: &str) -> Result<bool, CommandError> {
-    rewrite(home, (CONFIG, SecretRule::Refused), |old| Ok((old.to_owned(), is_in(old, section))))
+/// As [`set`], where one of both files cannot be changed.
+pub(crate) fn section(home: &Path, section: &str) -> Result<(bool, Vec<String>), CommandError> {
+    let secrets = rewrite(home, (KEYS, SecretRule::Only), |old| {
+        is_in(KEYS, old, section)?;
+        Ok((old.to_owned(), below(section, KEYS, old, SecretRule::Only)))
+    })?;
+    let is_there = rewrite(home, (CONFIG, SecretRule::Refused), |old| {
+        Ok((old.to_owned(), is_in(CONFIG, old, section)?))
+    })?;
+    Ok((is_there, secrets))
 }
 
-fn is_in(text: &str, section: &str) -> bool {
-    let prefix = format!("{section}.");
-    file::parse(CONFIG, text, SecretRule::Refused).values.iter().any(|(path, _)| path.starts_with(&prefix))
+/// Keys of a section in a text, without its name.
+fn below(section: &str, name: &str, text: &str, secrets: SecretRule) -> Vec<String> {
+    let own = |(key, _): (String, _)| Some(key.strip_prefix(section)?.strip_prefix('.')?.to_owned());
+    file::parse(name, text, secrets).values.into_iter().filter_map(own).collect()
+}
+
+fn is_in(name: &str, text: &str, section: &str) -> Result<bool, CommandError> {
+    Ok(without(name, text, section)? != document(name, text)?.to_string())
 }
 
 /// Adds a section that has a name of its own, with these keys and values.
@@ -50,7 +63,7 @@ pub(crate) fn add_section(
     if_there: &str,
 ) -> Result<(), CommandError> {
     rewrite(home, (CONFIG, SecretRule::Refused), |old| {
-        if is_in(old, section) {
+        if is_in(CONFIG, old, section)? {
             return Err(CommandError::refused("exists", format!("[{section}] is there already"), if_there));
         }
         let mut new = old.to_owned();
@@ -114,9 +127,7 @@ pub(crate) fn unset_section(home: &Path, path: &str) -> Result<UnsetSection, Com
         let (changed, gone, found) = rewrite(home, (name, secrets), |old| {
             let new = without(name, old, path)?;
             let changed = new != old;
-            let below = |(key, _): (String, _)| Some(key.strip_prefix(path)?.strip_prefix('.')?.to_owned());
-            let gone =
-                file::parse(name, old, secrets).values.into_iter().filter_map(below).collect::<Vec<_>>();
+            let gone = below(path, name, old, secrets);
             let problems = file::parse(name, &new, secrets).problems;
             Ok((new, (changed, gone, problems)))
         })?;

@@ -21,7 +21,7 @@ use text::bytes::size;
 use workspace::trust::TrustRecord;
 
 use super::backup::{self, StoreState};
-use super::{check, ok};
+use super::{check, files, ok};
 use crate::config::Config;
 use crate::open::reading::of_file;
 use crate::paths::InvocationPaths;
@@ -49,6 +49,7 @@ pub(super) fn checks(paths: &InvocationPaths, config: &Config, quick: bool) -> V
             let (opens, stored) = store(home, config, quick);
             checks.extend([opens, backup::age(home, stored)]);
             checks.extend(edits(home));
+            checks.extend(files::checks(home));
             if !quick {
                 checks.push(bulk(home, config));
             }

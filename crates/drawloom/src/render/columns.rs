@@ -8,12 +8,13 @@ use super::OutputStyle;
 use crate::cells::{cut_end, most_width, sequence, width};
 
 /// Lines of a text, indented; at a terminal broken between words where they would be wider than it is, and a word that
-/// is wider than all of it between characters. A command is whole, however wide it is: it is copied from there. A colour
-/// ends with its line and goes on in the next: pagers show lines.
+/// is wider than all of it between characters. A command and an address are whole, however wide they are: they are copied
+/// or followed from there, and the terminal itself breaks them. A colour ends with its line and goes on in the next:
+/// pagers show lines.
 pub(super) fn wrapped(text: &str, indent: &str, to: OutputStyle) -> String {
     let room = to.columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(indent)).max(10));
     let mut out = String::new();
-    for row in rows(text, room, is_command) {
+    for row in rows(text, room, is_whole) {
         out.extend([indent, &row, "\n"]);
     }
     out
@@ -85,8 +86,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 /// How a command in a sentence begins.
 const COMMAND: &str = "`drawloom ";
 
-fn is_command(word: &str) -> bool {
-    word.contains(COMMAND)
+fn is_whole(word: &str) -> bool {
+    word.contains(COMMAND) || ["http://", "https://"].iter().any(|scheme| word.starts_with(scheme))
 }
 
 /// A word in pieces that are no wider than this.
@@ -195,6 +196,10 @@ mod tests {
             wrapped(commands, "", to),
             "see\n`drawloom tree list`,\nor\nrun\n`drawloom x`\n(it tells)\nand `a b c\nd e`\n",
             "a command is whole"
+        );
+        assert_eq!(
+            wrapped("go to https://a.example/b?c=d, now", "", to),
+            "go to\nhttps://a.example/b?c=d,\nnow\n"
         );
         assert_eq!(wrapped("`drawloom a b", "", to), "`drawloom\na b\n", "without an end it is none");
         assert_eq!(cut("0123456789ab", OutputStyle::default()), "0123456789ab");

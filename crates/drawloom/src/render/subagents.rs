@@ -11,7 +11,8 @@ pub(super) fn list(found: &SubagentsShown, to: OutputStyle) -> RenderedOutcome {
         let why = if one.why.is_empty() { String::new() } else { format!(": {}", one.why) };
         let [asked, called] = [one.model_calls, one.tool_calls].map(u64::from);
         let asked = count(asked, "request", "requests");
-        let calls = format!("{asked}, {}", count(called, "call", "calls"));
+        let denied = (one.denied_calls > 0).then(|| format!(", {} denied", one.denied_calls));
+        let calls = format!("{asked}, {}{}", count(called, "call", "calls"), denied.unwrap_or_default());
         let on = one.model.iter().map(|model| format!(" on {model}")).collect::<String>();
         let tokens = format!("{} tokens", grouped(one.tokens));
         let cost = model::Money::from_dollars(one.cost).to_string();

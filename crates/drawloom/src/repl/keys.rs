@@ -5,7 +5,7 @@
 use rustix::process::Signal;
 
 use super::lines::{is_open, joined};
-use crate::terminal::SignalKeys;
+use crate::terminal::{PASTE_BEGINS, PASTE_ENDS, SignalKeys};
 
 /// What the end of input says.
 pub(super) const QUIT: &str = "/quit";
@@ -17,10 +17,8 @@ const END: u8 = 0x04;
 const ESCAPE: u8 = 0x1b;
 /// Number of the sequence that begins a paste.
 const PASTE: u16 = 200;
-/// Bytes of that sequence behind its ESC.
-const PASTE_BEGINS: &[u8] = b"[200~";
 /// Bytes that end a paste.
-const PASTE_END: &[u8] = b"\x1b[201~";
+const PASTE_END: &[u8] = PASTE_ENDS.as_bytes();
 
 /// Keys that are no whole line yet.
 #[derive(Debug)]
@@ -177,7 +175,7 @@ impl Keys {
 
     /// A paste begins whose ESC was taken for itself, as the rest came late.
     fn begin_late_paste(&mut self) {
-        if let Some(at) = self.alone.filter(|at| self.line.get(*at..) == Some(PASTE_BEGINS)) {
+        if let Some(at) = self.alone.filter(|at| self.line.get(*at..) == PASTE_BEGINS.as_bytes().get(1..)) {
             self.line.truncate(at);
             (self.alone, self.paste) = (None, Some(Vec::new()));
         }

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ending::{self, Endings};
-use super::typeahead::{TypeAheadReader, TypedAhead};
+use super::typeahead::{ASKED, TypeAheadReader, TypedAhead};
 use super::{Flow, Repl, unsent};
 use crate::output::to_stderr;
 use crate::terminal::{QuestionCommand, has_job_control};
@@ -139,6 +139,9 @@ impl<'a> TurnInputReader<'a> {
         let mut unsaid: Vec<String> = self.sent.drain(..).map(|(line, _)| line).collect();
         if self.is_ending() {
             unsaid.drain(..).rev().for_each(|line| self.waiting.push_front(line));
+        }
+        while self.repl.person.is_leaving_question() && !self.is_ending() {
+            tokio::time::sleep(ASKED).await;
         }
         let TypedAhead { lines, begun } = self.ahead.finish();
         lines.iter().for_each(|line| self.repl.keep(line));

@@ -22,16 +22,15 @@ use super::keys::{Keys, QUIT};
 use super::lines::{is_open, joined, without_reports};
 use crate::output::Output;
 use crate::terminal::{
-    SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal, stop_process,
+    LINE_BYTES, SignalKeys, Terminal, TerminalMode, can_redraw, is_asking, mark_pastes, send_signal,
+    stop_process,
 };
 
-/// Most bytes of a line in the terminal's line mode.
-const LINE: usize = 4096;
 /// Lines that may wait to be looked at (spec: scale §4 `steering`). Further ones wait in the terminal.
 const WAITING: usize = 64;
 
 /// How long lines are left alone before it is looked again whether a question still stands.
-const ASKED: Duration = Duration::from_millis(50);
+pub(super) const ASKED: Duration = Duration::from_millis(50);
 
 /// How long the rest of a key may take behind its ESC.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -169,7 +168,7 @@ fn read_keys(
     (person, output): (&Terminal, Output),
     mut keys: Keys,
 ) -> TypedAhead {
-    let mut bytes = [0; LINE];
+    let mut bytes = [0; LINE_BYTES];
     let mut left = Vec::new();
     let mut is_ending = false;
     let mut came = Instant::now();
@@ -184,6 +183,7 @@ fn read_keys(
         };
         let is_slow = came.elapsed() >= PAUSE;
         came = Instant::now();
+        person.key_came();
         let alone = keys.signal_alone(typed).filter(|_| is_slow);
         let whole = if alone.is_some() { Vec::new() } else { keys.take(typed) };
         for signal in alone.into_iter().chain(keys.signals()) {
@@ -251,7 +251,7 @@ fn read_lines(
 
 /// Whether the terminal may have cut a line in its line mode: with its end it is as long as one can be.
 fn is_cut(line: &[u8]) -> bool {
-    line.len() >= LINE
+    line.len() >= LINE_BYTES
 }
 
 /// The error of a line that was cut: nothing of it is sent.
@@ -259,7 +259,7 @@ pub(super) fn cut() -> CommandError {
     CommandError::usage(
         format!(
             "this terminal takes no more than {} bytes in a line: the rest was cut, and nothing of it was sent",
-            LINE - 1
+            LINE_BYTES - 1
         ),
         "give a longer text with `drawloom chat -m -` or `drawloom chat -m TEXT --file FILE`, or here with /file PATH",
     )
@@ -287,7 +287,7 @@ pub(super) enum ReadLine {
 
 /// One line; waits for it.
 pub(super) fn read_line(mut terminal: &File) -> ReadLine {
-    let mut bytes = [0; LINE];
+    let mut bytes = [0; LINE_BYTES];
     loop {
         match terminal.read(&mut bytes) {
             Ok(0) => return ReadLine::End,

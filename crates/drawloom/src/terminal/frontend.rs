@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal as _, Read};
 use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::SessionEvent;
 use agent::event::AskedQuestion;
 use agent::questions::{
-    ALWAYS, CALL_OVER, DEADLINE, Decision, QuestionId, SESSION, STOPPED, TAKEN_BACK, parts,
+    ADDRESS, ALWAYS, CALL_OVER, DEADLINE, Decision, QuestionId, SESSION, STOPPED, TAKEN_BACK, parts,
 };
 use commands::frontend::{
     Confirmation, EditorError, Frontend, GivenAnswer, ProtocolStreams, RequestTokens, TypedAnswer,
@@ -19,13 +19,20 @@ use loom::NodeId;
 use text::terminal::{explicit, one_line};
 use workspace::{FileArgument, FileError, StoreGuard};
 
-use super::asking::{YES_OR_NO, ask, is_yes, throw_away_typed};
+use super::asking::{REST, yes_or_no};
 use super::input::{self, ToldInput};
+use super::mode::PasteMarks;
 use super::wait_line::WaitStage;
-use super::{ASKING, TERMINAL, Terminal, editor};
+use super::{ASKING, TERMINAL, Terminal, editor, is_asking};
 
 /// What becomes of a line that was begun at a question which has ended.
 const NOT_SENT: &str = "(what was being typed at it goes nowhere)";
+
+/// What stands above a line that is being typed as a question comes up.
+const WAITS: &str = "a question waits until you have sent this line, or type no more";
+
+/// How often it is looked whether somebody still types.
+const LOOK: Duration = Duration::from_millis(50);
 
 impl Frontend for Terminal {
     fn is_attended(&self) -> bool {
@@ -48,12 +55,21 @@ impl Frontend for Terminal {
         if !self.questions().begin(question.id) {
             return None;
         }
+        let is_over = || self.questions().open.is_none();
+        self.let_finish(&is_over);
+        if is_over() {
+            return None;
+        }
         // Whoever wants no notices is asked with the difference all the same.
         for line in parts(&question.text).1.iter().flat_map(|about| about.lines()) {
-            self.apart(|| crate::output::foreign_to_stderr(&one_line(&explicit(line)), self.dims));
+            let line = explicit(line);
+            self.apart(|| match line.starts_with(ADDRESS) {
+                true => crate::output::to_stderr(&one_line(&line)),
+                false => crate::output::foreign_to_stderr(&one_line(&line), self.dims),
+            });
         }
         ASKING.store(true, Ordering::SeqCst);
-        let answer = self.typed_answer(question, names, &|| self.questions().open.is_none());
+        let answer = self.typed_answer(question, names, &is_over);
         ASKING.store(false, Ordering::SeqCst);
         self.questions().close()?;
         let answer = answer.unwrap_or(TypedAnswer::no(None));
@@ -67,13 +83,7 @@ impl Frontend for Terminal {
         if !self.questions().end(question) {
             return;
         }
-        // It was for whoever asked: neither the next message nor the next answer begins with it. A terminal that is gone
-        // needs nothing.
-        let _ = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(TERMINAL)
-            .and_then(|terminal| throw_away_typed(&terminal));
+        let is_at_terminal = is_asking();
         let GivenAnswer { decision, word, by, reason } = *given;
         let own = format!("process {} ", std::process::id());
         let holds = match word {
@@ -91,6 +101,9 @@ impl Frontend for Terminal {
             (Decision::Denied, None) => format!("denied by {by}"),
             (Decision::Denied, Some(reason)) => format!("denied by {by}: {reason}"),
         };
+        if !is_at_terminal {
+            return self.apart(|| crate::output::to_stderr(&one_line(&said)));
+        }
         // The question's line has no end yet.
         crate::output::to_stderr(&format!("\n{}", one_line(&said)));
         if !is_own_stop {
@@ -175,14 +188,18 @@ impl Frontend for Terminal {
     }
 
     fn confirm(&self, question: &str) -> Confirmation {
+        self.let_finish(&|| false);
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL);
         let was_asking = ASKING.swap(true, Ordering::SeqCst);
-        let asked = terminal.and_then(|terminal| ask(&terminal, (question, YES_OR_NO), &|| false));
+        let asked = terminal.and_then(|terminal| {
+            let _marks = PasteMarks::at(&terminal);
+            yes_or_no(&terminal, question, &|| false)
+        });
         ASKING.store(was_asking, Ordering::SeqCst);
         match asked {
-            Ok(Some(line)) if is_yes(&line) => Confirmation::Yes,
-            Ok(Some(_)) => Confirmation::No,
+            Ok(Some(true)) => Confirmation::Yes,
+            Ok(Some(false)) => Confirmation::No,
             // There is no terminal, or it went away.
             Ok(None) | Err(_) => Confirmation::Nobody,
         }
@@ -227,5 +244,33 @@ impl Frontend for Terminal {
 
     fn leaves_input(&self) -> bool {
         input::is_left()
+    }
+}
+
+impl Terminal {
+    /// Waits until whoever types has come to rest, as a key that was meant for their line would answer what they have not
+    /// read: no key has come for [`REST`], where a line is begun since this was called.
+    fn let_finish(&self, is_over: &dyn Fn() -> bool) {
+        let begins = Instant::now();
+        let mut is_told = false;
+        while !is_over() {
+            let (is_begun, key_came) = {
+                let below = self.below();
+                (!below.typing.is_empty(), below.key_came)
+            };
+            let since = if is_begun { key_came.max(Some(begins)) } else { key_came };
+            if since.is_none_or(|since| since.elapsed() >= REST) {
+                return;
+            }
+            if is_begun && !std::mem::replace(&mut is_told, true) {
+                self.apart(|| crate::output::to_stderr(WAITS));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Whether what is being typed is still for a question that has ended.
+    pub(crate) fn is_leaving_question(&self) -> bool {
+        is_asking() && self.questions().open.is_none()
     }
 }

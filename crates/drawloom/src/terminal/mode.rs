@@ -22,6 +22,32 @@ pub(crate) fn mark_pastes(marks: bool) {
     }
 }
 
+/// What a terminal marks the beginning and the end of a paste with.
+pub(crate) const PASTE_BEGINS: &str = "\x1b[200~";
+pub(crate) const PASTE_ENDS: &str = "\x1b[201~";
+
+/// Marks of pastes at a terminal that gives what is typed by the line, and was asked for none, until it is dropped.
+pub(super) struct PasteMarks(bool);
+
+impl PasteMarks {
+    pub(super) fn at(terminal: &File) -> Self {
+        let is_by_line =
+            tcgetattr(terminal).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
+        if is_by_line {
+            mark_pastes(true);
+        }
+        Self(is_by_line)
+    }
+}
+
+impl Drop for PasteMarks {
+    fn drop(&mut self) {
+        if self.0 {
+            mark_pastes(false);
+        }
+    }
+}
+
 const SIGNAL_KEYS: [(SpecialCodeIndex, Signal); 3] = [
     (SpecialCodeIndex::VINTR, Signal::INT),
     (SpecialCodeIndex::VSUSP, Signal::TSTP),
@@ -75,25 +101,19 @@ pub(crate) struct TerminalMode {
     terminal: OwnedFd,
     before: Termios,
     set: LocalModes,
-    /// Whether pastes were marked before, and are not in it.
-    hides_pastes: bool,
 }
 
 impl TerminalMode {
-    /// What is typed is shown by the terminal itself and given by the line, a paste like what is typed; keys send
-    /// signals. None where it is so already, or it is no terminal: a process in the background that sets modes is
-    /// stopped.
+    /// What is typed is shown by the terminal itself and given by the line; keys send signals. None where it is so already,
+    /// or it is no terminal: a process in the background that sets modes is stopped.
     pub(crate) fn lines(terminal: &File) -> Option<Self> {
         if tcgetattr(terminal).ok()?.local_modes.contains(LocalModes::ICANON) {
             return None;
         }
-        let mut lines = Self::set(terminal, |modes| {
+        Self::set(terminal, |modes| {
             modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             modes.input_modes |= InputModes::ICRNL;
-        })?;
-        mark_pastes(false);
-        lines.hides_pastes = true;
-        Some(lines)
+        })
     }
 
     /// What is typed is not shown, and given by the key, also keys that send signals: in a paste they are text. None
@@ -132,7 +152,7 @@ impl TerminalMode {
         let mut modes = before.clone();
         change(&mut modes);
         tcsetattr(&terminal, OptionalActions::Now, &modes).ok()?;
-        Some(Self { terminal, before, set: modes.local_modes, hides_pastes: false })
+        Some(Self { terminal, before, set: modes.local_modes })
     }
 }
 
@@ -143,8 +163,5 @@ impl Drop for TerminalMode {
             return;
         }
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
-        if self.hides_pastes {
-            mark_pastes(true);
-        }
     }
 }

@@ -6,13 +6,14 @@ use std::io::{self, Write as _};
 use std::sync::{MutexGuard, PoisonError};
 
 use agent::event::AskedQuestion;
-use agent::questions::{ALWAYS, Decision, Form, QuestionId, parts};
+use agent::questions::{ALWAYS, Decision, FROM_OUTSIDE, Form, QuestionId, parts};
 use commands::frontend::{TypedAnswer, approve_command};
 use commands::slash::{Input, SlashCommand, parse};
 use text::terminal::{explicit, one_line};
 use tokio::sync::{mpsc, oneshot};
 
-use super::asking::{YES_OR_NO, answer_of, ask, choices, is_yes, typed};
+use super::asking::{answer_of, ask, choices, skip_line, typed, yes_or_no};
+use super::mode::PasteMarks;
 use super::{TERMINAL, Terminal, TerminalMode, columns};
 use crate::render::foreign_in_columns;
 
@@ -47,8 +48,18 @@ impl Questions {
     }
 }
 
-/// Fields by name, with their texts.
-type FieldTexts = Vec<(String, String)>;
+/// What came of asking for the fields of a form.
+enum Filled {
+    /// Their texts, by name.
+    Fields(Vec<(String, String)>),
+    /// A command of the question, typed at a field.
+    Command(String),
+}
+
+/// Whether a line at a field is a command of its question. Any other is text: a path begins with `/`, too.
+fn is_way_out(line: &str) -> bool {
+    matches!(line.split_whitespace().next(), Some("/stop" | "/deny"))
+}
 
 /// A command that was typed at a question, which stands until it is answered.
 pub(crate) struct QuestionCommand {
@@ -96,30 +107,54 @@ impl Terminal {
     ) -> Option<TypedAnswer> {
         self.end_line();
         let terminal = OpenOptions::new().read(true).write(true).open(TERMINAL).ok()?;
+        let _marks = PasteMarks::at(&terminal);
         let _modes = TerminalMode::lines(&terminal);
-        let asks = format!("{} (or `{}`)", parts(&question.text).0, approve_command(question));
+        let answer = self.answer_at(&terminal, question, names, is_over);
+        if is_over() {
+            // It was for whoever asked: neither the next message nor the next answer begins with it. A terminal that is
+            // gone needs nothing.
+            let _ = skip_line(&terminal);
+        }
+        answer
+    }
+
+    fn answer_at(
+        &self,
+        mut terminal: &File,
+        question: &AskedQuestion,
+        names: &dyn Fn(&str) -> bool,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<TypedAnswer> {
+        let (asks, about) = parts(&question.text);
+        let asks = format!("{asks} (or `{}`)", approve_command(question));
         let choices = choices(&question.answers);
-        let stands = format!("{} {choices}", explicit(&asks));
+        // Once more behind what is shown: by then what it is about may be out of sight.
+        let what = about.into_iter().flat_map(str::lines).find(|line| !line.starts_with(FROM_OUTSIDE));
+        let what = what.map(|what| foreign_in_columns(&one_line(&explicit(what)), Some(columns())));
+        let stands = format!("{}{} {choices}", what.unwrap_or_default(), explicit(&asks));
         self.questions().line.clone_from(&stands);
-        let mut line = ask(&terminal, (&asks, &choices), is_over).ok()??;
+        let mut line = ask(terminal, (&asks, &choices), is_over).ok()??;
         loop {
             let again = match answer_of(&line, &question.answers, names) {
                 // It stays, and slips more easily from a finger than a command.
                 Some(answer @ TypedAnswer { word: Some(ALWAYS), .. }) => {
-                    let sure = ask(&terminal, ("write that rule to the configuration?", YES_OR_NO), is_over);
-                    if is_yes(&sure.ok()??) {
+                    let sure = yes_or_no(terminal, "write that rule to the configuration?", is_over);
+                    if sure.ok()?? {
                         return Some(answer);
                     }
                     format!("the rule is not written; answer {choices}")
                 }
                 Some(answer) => match (&question.form, answer.decision) {
-                    (Some(form), Decision::Approved) => {
-                        let fields = self.filled(&terminal, form, is_over).ok()??;
-                        match form.values(&fields) {
+                    (Some(form), Decision::Approved) => match self.filled(terminal, form, is_over).ok()?? {
+                        Filled::Command(command) => {
+                            line = command;
+                            continue;
+                        }
+                        Filled::Fields(fields) => match form.values(&fields) {
                             Ok(_) => return Some(TypedAnswer { fields, ..answer }),
                             Err(why) => format!("{}; answer {choices}", explicit(&why)),
-                        }
-                    }
+                        },
+                    },
                     _ => return Some(answer),
                 },
                 None => match self.hear(line.trim_end_matches('\n')) {
@@ -133,8 +168,8 @@ impl Terminal {
                 },
             };
             self.questions().line.clone_from(&stands);
-            (&terminal).write_all(again.as_bytes()).ok()?;
-            line = typed(&terminal, is_over).ok()??;
+            terminal.write_all(again.as_bytes()).ok()?;
+            line = typed(terminal, is_over).ok()??;
         }
     }
 
@@ -161,31 +196,35 @@ impl Terminal {
         if command == Input::Command(SlashCommand::Stop) { QuestionLine::Stop } else { QuestionLine::Done }
     }
 
-    /// Texts for the fields of a form, each asked for until it fits. None as of [`ask`].
-    fn filled(
-        &self,
-        terminal: &File,
-        form: &Form,
-        is_over: &dyn Fn() -> bool,
-    ) -> io::Result<Option<FieldTexts>> {
+    /// Texts for the fields of a form, each asked for until it fits, unless a command is typed at one: with a further `/`
+    /// before it that is text. None as of [`ask`].
+    fn filled(&self, terminal: &File, form: &Form, is_over: &dyn Fn() -> bool) -> io::Result<Option<Filled>> {
         let mut fields = Vec::new();
         for field in form.fields() {
             // Not at the margin: a server named it.
             let line = format!("field {}", field.line());
+            let takes = if field.is_required { "[/deny: no] > " } else { "> " };
             let mut asks = format!("  {line}");
             let text = loop {
                 // A server says what it asks for.
                 let shown = foreign_in_columns(&one_line(&asks), Some(columns()));
                 let shown = shown.trim_end();
-                self.questions().line = format!("{} > ", explicit(shown));
-                let Some(text) = ask(terminal, (shown, "> "), is_over)? else { return Ok(None) };
-                match form.problem(&field, &text) {
+                self.questions().line = format!("{} {takes}", explicit(shown));
+                let Some(text) = ask(terminal, (shown, takes), is_over)? else { return Ok(None) };
+                if is_way_out(&text) {
+                    return Ok(Some(Filled::Command(text)));
+                }
+                let text = text.trim();
+                let text = text.strip_prefix('/').filter(|behind| is_way_out(behind)).unwrap_or(text);
+                match form.problem(&field, text) {
                     Some(why) => asks = format!("  {why}; {line}"),
-                    None => break text,
+                    None => break text.to_owned(),
                 }
             };
-            fields.push((field.name, text.trim().to_owned()));
+            fields.push((field.name, text));
         }
-        Ok(Some(fields))
+        // Further lines of a paste are for nobody, where the terminal marks none.
+        skip_line(terminal)?;
+        Ok(Some(Filled::Fields(fields)))
     }
 }

@@ -3,6 +3,8 @@
 //! They are taken away before anything else is written and drawn again behind it, relative to the cursor, so that a
 //! screen that scrolls takes them along.
 
+use std::time::Instant;
+
 use text::terminal::one_line;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -24,6 +26,8 @@ pub(super) struct StatusArea {
     pub(super) taken: Vec<TakenLine>,
     /// The line that is being typed.
     pub(super) typing: String,
+    /// When the last key came.
+    pub(super) key_came: Option<Instant>,
     /// Whether they stand on the screen.
     is_drawn: bool,
 }

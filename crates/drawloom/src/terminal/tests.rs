@@ -10,7 +10,7 @@ use rustix::termios::{Action, tcflow};
 
 use commands::frontend::TypedAnswer;
 
-use super::asking::{AT_ONCE, answer_of, choices};
+use super::asking::{AT_ONCE, YES_OR_NO, answer_of, ask, choices, is_yes};
 use super::*;
 
 struct Terminal {

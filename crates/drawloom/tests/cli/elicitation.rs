@@ -16,10 +16,10 @@ use crate::trust::with_terminal;
 use crate::web::{Site, answer, named};
 use crate::world::{World, text};
 
-const EVERYTHING: &str =
+pub(crate) const EVERYTHING: &str =
     "[[policy.rules]]\ndecision = \"allow\"\ntool = [\"effect:write\", \"effect:net\", \"effect:message\"]\n";
 
-fn world(arguments: &Value) -> World {
+pub(crate) fn asking(arguments: &Value) -> World {
     let lines = [json!({"tool_calls": [called("notes:ask", arguments)]}), json!({"text": "Done."})];
     accepted(&lines, &["notes:ask"], EVERYTHING)
 }
@@ -32,7 +32,7 @@ fn waiting(world: &World) -> Child {
 }
 
 /// What the server was answered.
-fn answers(world: &World) -> Vec<Value> {
+pub(crate) fn answers(world: &World) -> Vec<Value> {
     serde_json::from_str(&result(world, "notes:ask")).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn ended(chat: Child) {
 
 #[test]
 fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
-    let world = world(&json!({}));
+    let world = asking(&json!({}));
     let mut chat = waiting(&world);
     let asked = question(&world, &mut chat);
     assert_eq!((&asked["kind"], &asked["answers"]), (&json!("elicitation"), &json!(["answer"])));
@@ -82,7 +82,7 @@ fn what_a_server_asks_is_answered_by_a_person_field_by_field() {
 
 #[test]
 fn a_no_declines_and_nobody_cancels() {
-    let unattended = world(&json!({}));
+    let unattended = asking(&json!({}));
     let project = text(&unattended.path("project"));
     let run = unattended.run(&["--workspace", &project, "chat", "-m", "Go."]);
     assert!(run.err.contains("the server of notes:ask asked something, and nobody answered"), "{run:?}");
@@ -99,7 +99,7 @@ fn a_no_declines_and_nobody_cancels() {
         );
     }
 
-    let world = world(&json!({}));
+    let world = asking(&json!({}));
     let mut chat = waiting(&world);
     let asked = question(&world, &mut chat);
     world.ok(&["deny", asked["short_id"].as_str().unwrap(), "--reason", "none of its business"]);
@@ -110,7 +110,7 @@ fn a_no_declines_and_nobody_cancels() {
 #[test]
 fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
     let url = "https://pay.example.com/card?order=1";
-    let shown = world(&json!({"visit": url, "message": "Pay."}));
+    let shown = asking(&json!({"visit": url, "message": "Pay."}));
     let mut chat = waiting(&shown);
     let asked = question(&shown, &mut chat);
     assert_eq!(asked["about"], format!("  Pay.\naddress at pay.example.com: {url}"));
@@ -132,7 +132,7 @@ fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
         "https://2130706433/",
         "https://[::1]/",
     ] {
-        let world = world(&json!({"visit": address}));
+        let world = asking(&json!({"visit": address}));
         ended(waiting(&world));
         let [refused] = &answers(&world)[..] else { panic!("one question") };
         assert_eq!(refused["code"], -32602, "{address}: {refused}");
@@ -143,7 +143,7 @@ fn an_address_is_shown_in_full_and_one_that_hides_is_not_asked_about() {
 #[test]
 fn a_question_whose_parameters_are_none_is_refused_at_once() {
     for params in [json!([1]), json!("x"), json!({}), json!({"mode": "url", "message": "x"})] {
-        let world = world(&json!({"params": params}));
+        let world = asking(&json!({"params": params}));
         ended(waiting(&world));
         let [refused] = &answers(&world)[..] else { panic!("one question") };
         assert_eq!(refused["code"], -32602, "{params}: {refused}");
@@ -152,7 +152,7 @@ fn a_question_whose_parameters_are_none_is_refused_at_once() {
 
 #[test]
 fn a_server_that_asks_on_and_on_is_told_to_stop() {
-    let world = world(&json!({"times": 12}));
+    let world = asking(&json!({"times": 12}));
     let project = text(&world.path("project"));
     world.ok(&["--workspace", &project, "chat", "-m", "Go."]);
     let answers = answers(&world);
@@ -166,7 +166,7 @@ fn a_server_that_asks_on_and_on_is_told_to_stop() {
 #[test]
 fn a_form_is_bounded_whole_and_without_secrets() {
     let value = ["tok", "9f8e7d6c5b4a3210"].join("-");
-    let masked = world(&json!({"about": "$TOKEN"}));
+    let masked = asking(&json!({"about": "$TOKEN"}));
     masked.write("keys.toml", &format!("[mcp.notes.secrets]\nTOKEN = {value:?}\n"));
     let mut chat = waiting(&masked);
     let asked = question(&masked, &mut chat);
@@ -180,7 +180,7 @@ fn a_form_is_bounded_whole_and_without_secrets() {
         (json!({"default": "x".repeat(400)}), "longer than 300 characters"),
         (json!({"message": "x".repeat(2_001)}), "its message is longer than 2000 characters"),
     ] {
-        let world = world(&arguments);
+        let world = asking(&arguments);
         ended(waiting(&world));
         let [refused] = &answers(&world)[..] else { panic!("one question") };
         assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
@@ -189,7 +189,7 @@ fn a_form_is_bounded_whole_and_without_secrets() {
 
 #[test]
 fn a_question_ends_with_the_call_that_it_stands_in() {
-    let world = world(&json!({}));
+    let world = asking(&json!({}));
     let mut chat = waiting(&world);
     let asked = question(&world, &mut chat);
     chat.kill().unwrap();
@@ -201,8 +201,10 @@ fn a_question_ends_with_the_call_that_it_stands_in() {
 
 #[test]
 fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_then() {
-    for asks in ["[y/N, or n and why]", "field name (text, at least 2 characters; needed): Name >"] {
-        let world = world(&json!({}));
+    for asks in
+        ["[y/N, or n and why]", "field name (text, at least 2 characters; needed): Name [/deny: no] >"]
+    {
+        let world = asking(&json!({}));
         let project = text(&world.path("project"));
         let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
         terminal.at_prompt();
@@ -222,6 +224,35 @@ fn at_a_terminal_a_question_ends_with_its_call_and_takes_nothing_that_is_typed_t
         terminal.types("\u{4}");
         assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
     }
+}
+
+/// A line longer than a terminal takes is asked for once more, and further lines of a paste are for nobody.
+#[test]
+fn at_a_terminal_what_is_typed_into_a_field_is_the_fields_alone() {
+    let world = asking(&json!({}));
+    let project = text(&world.path("project"));
+    let words = ["--workspace", &project, "chat", "--color", "never"];
+    let mut terminal = Terminal::start(with_terminal(&world.command(&words)));
+    terminal.at_prompt();
+    terminal.types("go\r");
+    terminal.shows("[y/N, or n and why]");
+    terminal.types("y\r");
+    terminal.shows("Name [/deny: no] >");
+    terminal.types(&format!("{}4711\r", "a".repeat(5_000)));
+    terminal.shows("once more >");
+    terminal.types(&format!("{}0815\r", "b".repeat(1_500)));
+    terminal.shows("letters to you >");
+    terminal.types("\r");
+    terminal.shows("g (Green)) >");
+    terminal.types("\rand 4712\r");
+    terminal.shows("Done.");
+    terminal.at_prompt();
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ended(), Some(0), "{}", terminal.contents());
+    let told = result(&world, "notes:ask");
+    assert!(told.contains("bbbb0815"), "the field has all of it: {told}");
+    let said = nodes(&world).iter().map(|node| node["text"].to_string()).collect::<String>();
+    assert!(!said.contains("4711") && !said.contains("4712"), "{said}");
 }
 
 /// What is typed for a server is not said to the model, however its question ends.
@@ -253,7 +284,7 @@ fn at_a_terminal_half_an_answer_to_a_question_that_ends_by_itself_goes_nowhere()
             terminal.shows("[y/N, or n and why]");
             if is_field {
                 terminal.types("y\r");
-                terminal.shows("Name >");
+                terminal.shows("Name [/deny: no] >");
                 terminal.types(half);
             } else {
                 terminal.types(&format!("n {half}"));
@@ -286,7 +317,7 @@ fn at_a_terminal_half_an_answer_to_a_question_that_ends_by_itself_goes_nowhere()
 
 #[test]
 fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
-    let world = world(&json!({}));
+    let world = asking(&json!({}));
     let project = text(&world.path("project"));
     let command = world.command(&["--workspace", &project, "chat", "--color", "never"]);
     let mut terminal = Terminal::start(with_terminal(&command));
@@ -294,7 +325,7 @@ fn at_a_terminal_the_fields_are_asked_for_one_after_another() {
     terminal.types("go\r");
     terminal.shows("[y/N, or n and why]");
     terminal.types("y\r");
-    terminal.shows("name (text, at least 2 characters; needed): Name >");
+    terminal.shows("name (text, at least 2 characters; needed): Name [/deny: no] >");
     // Too short: it is asked for again.
     terminal.types("A\r");
     terminal.shows("name must be at least 2 chars; field name (text, at least");

@@ -85,6 +85,22 @@ fn instructions_of_a_folder_are_told_once_when_work_enters_it_the_nearest_last()
 }
 
 #[test]
+fn its_owner_hears_which_instructions_of_folders_are_told() {
+    let world = world(&[]);
+    put(&world, "sub/AGENTS.md", "Use tabs in sub.");
+    put(&world, "sub/a.txt", "x\n");
+    let look = || looks("read", &json!({"path": "sub/a.txt"}));
+    let lines = [look(), json!({"text": "Done."}), look(), json!({"text": "Done."})];
+    world.write("lines.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let project = text(&world.path("project"));
+    let heard = || {
+        let said = world.run(&["--workspace", &project, "chat", "-m", "Look."]);
+        said.err.matches("the model is told of sub/AGENTS.md").count()
+    };
+    assert_eq!((heard(), heard()), (1, 0), "once, as it is told once");
+}
+
+#[test]
 fn long_instructions_are_cut_and_what_has_no_room_is_named() {
     let names = ["a", "b", "c"];
     let reads = names.map(|name| json!({"name": "read", "arguments": {"path": format!("{name}/a")}}));

@@ -102,12 +102,51 @@ fn a_redirection_through_a_link_is_denied_while_a_skill_is_followed() {
         ("docs/link/a.md", elsewhere),
         ("docs/soft.md", elsewhere),
         ("docs/hard.md", elsewhere),
-        ("docs/link/../src/keep.md", ""),
+        (
+            "docs/link/../src/keep.md",
+            ", which goes up by `..` from a folder that may be a link: name the file without it",
+        ),
     ]) {
         assert!(why.contains(&format!("(none allows writing {file}{reason})")), "{why}");
     }
     assert!(project.join("docs/plain.md").exists() && !project.join("src/a.md").exists());
     assert_eq!(fs::read_to_string(keep).unwrap(), "keep");
+}
+
+/// Nor does its command begin behind a link, however the directory is named, so that `..` is another folder than it seems.
+#[test]
+fn a_redirection_from_a_directory_behind_a_link_is_denied_while_a_skill_is_followed() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: Read Bash(echo:*) Write(docs/**)\n");
+    let project = world.path("project");
+    for folder in ["docs/in", "src/deep/er"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    symlink("../src/deep", project.join("docs/link")).unwrap();
+    let absolute = |folder: &str| text(&project.canonicalize().unwrap().join(folder));
+    for (directory, target, written) in [
+        ("docs/in".to_owned(), "../a.md", Some("docs/a.md")),
+        ("docs/in/../in/".to_owned(), "../b.md", Some("docs/b.md")),
+        (absolute("docs/in"), "../c.md", Some("docs/c.md")),
+        // The folder is left by its name, before any link is followed.
+        ("docs/link/..".to_owned(), "d.md", Some("docs/d.md")),
+        ("docs/link".to_owned(), "../e.md", None),
+        ("docs/link".to_owned(), "e.md", None),
+        ("docs/in/../link/".to_owned(), "../e.md", None),
+        ("docs/link/er".to_owned(), "../../e.md", None),
+        (absolute("docs/link"), "../e.md", None),
+        (absolute("docs/in/../link/er"), "../../e.md", None),
+    ] {
+        let line = json!({"command": format!("echo a > {target}"), "directory": directory});
+        let line = json!({"name": "exec", "arguments": line});
+        say(&world, &[calls(&json!([read("skills/paint/SKILL.md")])), calls(&json!([line])), done()]);
+        let denied = denied(&world, "Paint.");
+        assert_eq!(denied.is_empty(), written.is_some(), "{directory} {target}: {denied:?}");
+        assert!(written.is_none_or(|file| project.join(file).exists()), "{directory} {target}");
+    }
+    for folder in ["src", "src/deep", "src/deep/er"] {
+        assert!(!project.join(folder).join("e.md").exists(), "{folder}");
+    }
 }
 
 /// What is asked again follows what was followed, whichever process asks.
@@ -252,6 +291,36 @@ fn a_turn_that_a_result_begins_follows_what_began_the_subagent() {
     let (code, answer) = chat(&world, &["--new"], "Write.");
     assert_eq!(code, Some(0), "{answer}");
     assert!(world.path("project").join(WRITE).exists(), "{answer}");
+}
+
+/// What began a subagent is known from its tree, and once that is purged from the conversation.
+#[test]
+fn a_turn_is_asked_again_with_what_began_a_subagent_whose_tree_is_purged() {
+    let world = world(&[], "");
+    skill(&world, "project/skills/paint", "allowed-tools: [Read]\n");
+    for (first, is_denied) in [(read("AGENTS.md"), false), (read("skills/paint/SKILL.md"), true)] {
+        say(
+            &world,
+            &[
+                calls(&json!([first])),
+                calls(&json!([spawn("docs", &json!({}))])),
+                done(),
+                of("docs", json!({"text": "I did what I could."})),
+                done(),
+            ],
+        );
+        let (code, answer) = chat(&world, &["--new"], "Go.");
+        assert_eq!(code, Some(0), "{answer}");
+        let (_, listed) = chat(&world, &[], "/subagents");
+        let tree = listed["subagents"][0]["tree"].as_str().unwrap();
+        world.ok(&["tree", "purge", tree, "--yes", "--yes"]);
+        say(&world, &[calls(&json!([write()])), done()]);
+        let denied = denied(&world, "/retry");
+        assert_eq!(denied.len(), usize::from(is_denied), "{denied:?}");
+        assert!(denied.iter().all(|why| why.contains("the skill paint is followed")), "{denied:?}");
+        assert_eq!(world.path("project").join(WRITE).exists(), !is_denied);
+        let _ = fs::remove_file(world.path("project").join(WRITE));
+    }
 }
 
 const VALUE: &str = "canary-of-aws-0123456789";

@@ -41,30 +41,38 @@ fn ends_beside(world: &World, name: &str, arguments: &[&str], check: impl Fn(&Ru
 #[test]
 fn e11_a_pipe_or_an_endless_link_in_the_place_of_a_login_accepted_tools_or_a_lock_is_named() {
     let entry = "[mcp.issues]\nurl = \"http://127.0.0.1:1/mcp\"\n";
-    let world = world(&[json!({"text": "Hello."})], entry);
+    let world = world(&vec![json!({"text": "Hello."}); 32], entry);
     world.ok(&["tree", "new", "--title", "Tale"]);
-    let names = |file: &'static str| {
-        move |run: &Run, kind: &str| {
-            let said = run.out.clone() + &run.err;
-            let what = if kind == "pipe" { "is no plain file" } else { "is a link" };
-            let named = format!("{file} {what}: move it away");
-            assert!(
-                said.split_whitespace().collect::<Vec<_>>().join(" ").contains(&named),
-                "{kind}: {run:?}"
-            );
-        }
-    };
-    ends_beside(&world, "oauth/issues.json", &["mcp", "test", "issues"], names("oauth/issues.json"));
-    ends_beside(&world, "mcp/issues.json", &["mcp", "list"], names("mcp/issues.json"));
-    for lock in ["locks/blobs.lock", "locks/forget.lock"] {
-        for arguments in [&["tree", "list"][..], &["mcp", "list"], &["chat", "-m", "hi", "--new"]] {
-            ends_beside(&world, lock, arguments, |_, _| ());
+    let chat = &["chat", "-m", "hi", "--new"][..];
+    world.ok(chat);
+    let goes_on = |run: &Run, _: &str| assert_eq!(run.code, Some(0), "{run:?}");
+    for (file, needs, need_none) in [
+        ("oauth/issues.json", &["mcp", "test", "issues"][..], &[&["tree", "list"][..], chat][..]),
+        ("mcp/issues.json", &["mcp", "list"], &[&["tree", "list"]]),
+        ("locks/blobs.lock", &["doctor"], &[&["tree", "list"], &["mcp", "list"], chat]),
+        (
+            "locks/forget.lock",
+            &["forget", "--text", "Hello.", "--yes", "--yes"],
+            &[&["tree", "list"], &["mcp", "list"], chat],
+        ),
+    ] {
+        ends_beside(&world, file, needs, named(file));
+        ends_beside(&world, file, &["doctor", "--quick"], named(file));
+        for arguments in need_none {
+            ends_beside(&world, file, arguments, goes_on);
         }
     }
-    for file in ["oauth/issues.json", "mcp/issues.json"] {
-        for arguments in [&["tree", "list"][..], &["chat", "-m", "hi", "--new"], &["doctor", "--quick"]] {
-            ends_beside(&world, file, arguments, |_, _| ());
-        }
+    assert!(!world.ok(&["doctor", "--quick"]).contains("move it away"), "the control");
+}
+
+/// Checks that a command names what stands in the place of a file.
+fn named(file: &str) -> impl Fn(&Run, &str) + '_ {
+    move |run, kind| {
+        let said = run.out.clone() + &run.err;
+        let what = if kind == "pipe" { "is no plain file" } else { "is a link" };
+        let named = format!("{file} {what}: move it away");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&named), "{kind}: {run:?}");
     }
 }
 
@@ -105,6 +113,7 @@ fn e11_no_file_that_a_command_leaves_in_the_home_is_waited_for_by_the_next_one()
         }
         let name = text(file.strip_prefix(world.home()).unwrap());
         ends_beside(&world, &name, &chat, |_, _| ());
+        ends_beside(&world, &name, &["doctor", "--quick"], named(&name));
     }
 }
 

@@ -117,11 +117,16 @@ fn a_hook_that_says_nothing_lets_a_call_run_and_what_it_changed_is_given_back_wi
 #[test]
 fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
     for (command, more, why) in [
-        ("echo oh >&2; exit 3", "", "failed: exit 3 ("),
+        ("echo oh >&2; echo; echo no such table >&2; exit 3", "", "failed: exit 3 ("),
         ("kill -9 $$", "", "failed: ended by signal 9"),
         ("sleep 1000", "timeout = 1", "failed: it did not end within 1 s"),
         ("head -c 3000000 /dev/zero | tr '\\0' ' '", "", "failed: it said more than is kept"),
-        ("echo hello", "", "failed: it is to print one JSON object or nothing ("),
+        ("head -c 3000000 /dev/zero | tr '\\0' x >&2", "", "failed: it said more than is kept"),
+        (
+            "echo hello",
+            "",
+            "failed: it is to print one JSON object or nothing (expected value at line 1 column 1), and printed \"hello\"",
+        ),
         ("echo '[]'", "", "failed: it is to print one JSON object or nothing ("),
         ("echo '{} {}'", "", "failed: it is to print one JSON object or nothing ("),
         (r#"echo '{"deny": null}'"#, "", "failed: its answer is none: it takes"),
@@ -139,6 +144,9 @@ fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
         let told = &results(&world, "write")[0];
         let begins = format!("write was not run: the hook guard has to allow it, and {why}");
         assert!(told.starts_with(&begins), "{command}: {told}");
+        let first = told.lines().next().unwrap_or_default();
+        let last = if command.contains("no such table") { "): no such table" } else { "" };
+        assert!(first.ends_with(last), "{command}: {told}");
         assert!(!world.path("project/a").exists(), "{command}");
     }
     // Controls: nothing and an empty object allow it.
@@ -150,6 +158,19 @@ fn a_hook_that_fails_or_answers_otherwise_denies_the_call_and_says_why() {
         let (_, said) = chat(&world, "Do it.");
         assert!(world.path("project/a").exists() && said["denied"] == json!([]), "{command}: {said}");
     }
+}
+
+#[test]
+fn doctor_lists_hooks_with_what_they_are_run_on() {
+    let listed = |hooks: &str| -> Vec<String> {
+        let (_, found) = world(&[], hooks).json(&["doctor", "--quick"]);
+        let checks = found["checks"].as_array().unwrap().iter();
+        let of_hooks = checks.filter(|check| check["name"] == "hooks");
+        of_hooks.map(|check| check["why"].as_str().unwrap().to_owned()).collect()
+    };
+    let both = hook("guard", "true", "") + &hook("tidy", "true", "").replace("before_call", "after_call");
+    assert_eq!(listed(&both), ["guard on before_call; tidy on after_call"]);
+    assert_eq!(listed(""), [""; 0]);
 }
 
 #[test]

@@ -86,6 +86,38 @@ fn secrets_of_a_server_go_with_it_and_are_named() {
 }
 
 #[test]
+fn a_server_that_is_taken_out_while_a_conversation_is_open_is_said_to_be_removed() {
+    let page = || json!({"tool_calls": [called("notes:page", &json!({}))]});
+    let lines = [page(), json!({"text": "One."}), page(), json!({"text": "Two."})];
+    let world = accepted(&lines, &["notes:page"], "");
+    let project = text(&world.path("project"));
+    let mut terminal = Terminal::start(with_terminal(&world.command(&["--workspace", &project, "chat"])));
+    terminal.at_prompt();
+    terminal.types("Go.\r");
+    terminal.shows("One.");
+    terminal.at_prompt();
+    terminal.types("/mcp\r");
+    terminal.shows("notes  connected");
+    terminal.at_prompt();
+    world.ok(&["mcp", "remove", "notes"]);
+    terminal.types("Again.\r");
+    // The rule that allowed it went with it.
+    terminal.shows("[y/N, or n and why]");
+    terminal.types("y\n");
+    terminal.shows("Two.");
+    terminal.at_prompt();
+    let told = crate::mcp::result(&world, "notes:page");
+    assert_eq!(told, "server notes: its owner removed the server, and page was not called");
+    terminal.types("/mcp\r");
+    terminal.shows("notes  removed");
+    terminal.at_prompt();
+    terminal.types("\x04");
+    assert_eq!(terminal.ended(), Some(0));
+    let shown = terminal.contents();
+    assert!(shown.contains("it was taken out meanwhile") && !shown.contains("mcp accept"), "{shown}");
+}
+
+#[test]
 fn what_its_network_refused_a_server_or_lacks_stands_behind_its_errors() {
     if lacks(&["bash"]) {
         return;
@@ -137,6 +169,13 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
         "{set:?}"
     );
     assert!(says().contains("there is no tool"));
+    script(&world, &[json!({"text": "Done."})]);
+    let project = text(&world.path("project"));
+    let begun = world.run(&["--workspace", &project, "chat", "--new", "-m", "Go."]);
+    let told = begun.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    let notice =
+        "notes: the tools that were accepted are of another program or address: `drawloom mcp accept notes`";
+    assert_eq!((begun.code, told.matches(notice).count()), (Some(0), 1), "{begun:?}");
     let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
     assert!(listed.contains("of another program or address: `drawloom mcp accept notes`"), "{listed}");
     let asked = world.run(&["mcp", "accept", "notes"]);
@@ -147,8 +186,25 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
             && told.contains("the rule `allow notes:page` lets models call them unasked"),
         "{asked:?}"
     );
+    // It is told of what the one before kept before it can read it.
+    fs::write(world.home().join("sandbox/servers/notes/home/token"), "a login").unwrap();
+    let kept = "it has what the program before it kept in its HOME";
+    let set = world.run(&["config", "set", "mcp.notes.args", &arguments.replace("=2", "=3")]);
+    assert!(set.err.split_whitespace().collect::<Vec<_>>().join(" ").contains(kept), "{set:?}");
+    let asked = world.run(&["mcp", "accept", "notes"]);
+    let told = asked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        asked.code == Some(4)
+            && told.contains(kept)
+            && told.contains("notes was not started")
+            && !told.contains("new: page"),
+        "{asked:?}"
+    );
     assert_eq!(there(&world, &["mcp", "accept", "notes", "--yes"]).0, Some(0));
     assert!(says().contains("with all you know"));
+    script(&world, &[json!({"text": "Done."})]);
+    let begun = world.run(&["--workspace", &project, "chat", "--new", "-m", "Go."]);
+    assert!(!begun.err.contains("were accepted"), "the control: {begun:?}");
 
     // Nor does it go without what belongs to it.
     for key in ["mcp.notes.command", "mcp.notes", "mcp . \"notes\""] {
@@ -158,7 +214,9 @@ fn another_program_under_the_name_of_a_server_is_accepted_anew_and_told_the_rule
     let emptied = world.run(&["config", "set", "mcp.notes.command", ""]);
     assert!(emptied.code == Some(2) && emptied.err.contains("`drawloom mcp remove notes`"), "{emptied:?}");
     assert_eq!(world.run(&["config", "unset", "mcp.nosuch"]).code, Some(3));
-    assert_eq!(world.run(&["config", "unset", "mcp.notes.args"]).code, Some(0));
+    let unset = world.run(&["config", "unset", "mcp.notes.args"]);
+    assert!(unset.code == Some(0) && unset.err.contains("it is another server now"), "{unset:?}");
+    assert_eq!(world.run(&["config", "unset", "mcp.notes.timeout"]).err, "", "the control");
 }
 
 #[test]
@@ -178,15 +236,43 @@ fn what_a_server_keeps_in_its_home_goes_with_it_once_it_runs_nowhere() {
     keep();
     let told = world.ok(&["mcp", "remove", "notes"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("stays, as it runs in another process") && has_it(), "{told}");
-    let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
-    assert!(refused.code == Some(4) && refused.err.contains("still runs in another process"), "{refused:?}");
+    // What is left is not for another program of the name, however its entry went, and adding one takes nothing away.
+    let is_refused = || {
+        let refused = world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]);
+        assert!(refused.code == Some(4) && refused.err.contains("mcp remove notes"), "{refused:?}");
+        assert!(has_it() && !world.read("config.toml").contains("[mcp.notes"), "{refused:?}");
+    };
+    is_refused();
     running.kill().unwrap();
     running.wait().unwrap();
-    assert!(is_gone(&world) && has_it());
-    // What is left is not for another program of the name, however its entry went.
+    assert!(is_gone(&world));
+    is_refused();
+    world.ok(&["mcp", "remove", "notes"]);
     add(&world);
-    assert!(!has_it());
     keep();
+    // Beside files that cannot be read nothing of it goes, and an entry that is wrong is one.
+    let config = world.read("config.toml");
+    for (file, text, command) in [
+        ("config.toml", format!("{config}\n[sandbox]\nlevel = \"full\n"), "add"),
+        ("config.toml", "[mcp.notes]\nroots = 3\n".to_owned(), "add"),
+        ("config.toml", "[mcp.notes]\ncomand = \"x\"\n".to_owned(), "add"),
+        ("keys.toml", "x = ".to_owned(), "remove"),
+    ] {
+        let before = fs::read(world.home().join(file)).ok();
+        world.write(file, &text);
+        let refused = match command {
+            "add" => world.run(&["mcp", "add", "notes", "--yes", "--", "/bin/sh"]),
+            _ => world.run(&["mcp", "remove", "notes"]),
+        };
+        assert!(matches!(refused.code, Some(2 | 4)) && has_it(), "{text}: {refused:?}");
+        assert!(world.home().join("mcp/notes.json").exists(), "{text}");
+        assert_eq!(world.read(file), text);
+        match before {
+            Some(before) => fs::write(world.home().join(file), before).unwrap(),
+            None => fs::remove_file(world.home().join(file)).unwrap(),
+        }
+    }
+    assert_eq!(world.read("config.toml"), config);
     let told = world.ok(&["mcp", "remove", "notes"]);
     assert!(told.contains("its HOME was removed with it") && !has_it(), "{told}");
 }
@@ -252,6 +338,9 @@ fn what_is_missing_of_an_entry_is_named_with_the_way_on() {
             && told.contains("`drawloom mcp accept issues`"),
         "{told}"
     );
+    world.ok(&["config", "set", "mcp.other.secrets.KEY", "hunter2hunter2"]);
+    let other = world.run(&["mcp", "add", "other", "--url", "http://127.0.0.1:9/mcp"]);
+    assert!(other.err.contains("the secrets.KEY of other in keys.toml"), "{other:?}");
     let again = world.run(&add);
     assert!(again.code == Some(4) && again.err.contains("`drawloom mcp accept issues`"), "{again:?}");
     // Its hint helps with what is wrong.

@@ -293,11 +293,16 @@ fn an_address_without_a_server_and_one_of_the_older_kind_are_told_as_what_they_a
     // Nothing is asked again at once of one that is not there.
     let site = McpSite::start(tools, answers);
     let world = accepted(&site.url(), "");
-    world.ok(&["config", "set", "mcp.site.url", &format!("http://127.0.0.1:{port}/mcp")]);
-    // As an earlier version wrote what was accepted, it is of any address.
-    let mut accepted: Value = serde_json::from_str(&world.read("mcp/site.json")).unwrap();
-    assert!(accepted.as_object_mut().unwrap().remove("program").is_some());
-    world.write("mcp/site.json", &accepted.to_string());
+    // As an earlier version wrote what was accepted, it is of no address.
+    let written = world.read("mcp/site.json");
+    let mut earlier: Value = serde_json::from_str(&written).unwrap();
+    assert!(earlier.as_object_mut().unwrap().remove("program").is_some());
+    world.write("mcp/site.json", &earlier.to_string());
+    assert!(turn(&world, &["plain"])[0].starts_with("there is no tool"), "it is called by nobody");
+    let listed = there(&world, &["mcp", "list"]).1["servers"][0]["notes"].to_string();
+    assert!(listed.contains("`drawloom mcp accept site`"), "{listed}");
+    world.write("mcp/site.json", &written);
+    site.stop();
     let told = turn(&world, &["plain", "plain"]);
     assert!(told[0].starts_with("server site: it was not reached"), "{told:?}");
     assert!(told[1].starts_with("server site: it is not started again for"), "{told:?}");

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::mcp::{allowed, called, script, there, world};
 use crate::mcp_site::{Asked, McpSite, Reply, fields, said, tool, whole};
+use crate::terminal::Terminal;
 use crate::tools::nodes;
+use crate::trust::with_terminal;
 use crate::web::Site;
 use crate::world::{World, piped};
 
@@ -187,6 +189,20 @@ fn field<'q>(query: &'q [(String, String)], name: &str) -> &'q str {
     query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
 }
 
+/// It is followed, or copied, from there: the terminal itself breaks it.
+#[test]
+fn the_address_to_log_in_at_is_a_row_of_its_own() {
+    let site = Issuer::default().site();
+    let world = at(&site.url());
+    let mut terminal = Terminal::of_width(with_terminal(&world.command(&["mcp", "login", "site"])), 60);
+    terminal.shows("&state=");
+    let is_whole = |row: &str| {
+        row.starts_with("http://")
+            && ["response_type", "code_challenge", "state"].iter().all(|key| row.contains(&format!("{key}=")))
+    };
+    terminal.until("it whole", |terminal| terminal.plain().lines().any(is_whole));
+}
+
 /// What a browser gets that comes back with this query.
 fn comes_back(query: &[(String, String)], with: &str) -> String {
     let place = field(query, "redirect_uri").strip_prefix("http://").unwrap();
@@ -339,6 +355,9 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
         lost[0].contains("the login was not renewed, and is dropped: `drawloom mcp login site`"),
         "{lost:?}"
     );
+    let trust =
+        || nodes(&world).into_iter().rfind(|node| node["author"] == "site:plain").unwrap()["trust"].clone();
+    assert_ne!(trust(), "outside", "no word of it is of the server");
     assert!(!kept.exists());
     issuer.with(|issued| {
         (issued.access, issued.refresh) = taken;
@@ -349,7 +368,7 @@ fn an_access_that_is_refused_is_renewed_once_and_a_login_that_is_not_renewed_is_
     });
     let again = told(&world, &["plain", "plain"]);
     assert!(again[0].contains("`drawloom mcp login site`"), "{again:?}");
-    assert_eq!(again[1], "this is plain");
+    assert_eq!((again[1].as_str(), trust()), ("this is plain", json!("outside")));
 
     // An issuer that fails takes nothing away.
     let broken = Issuer::default();
@@ -387,6 +406,8 @@ fn nobody_is_logged_in_where_a_server_points_elsewhere_or_its_owner_says_no() {
         issuer.with(|issued| issued.resource = Some(resource));
         let (code, refused) = there(&world, &["mcp", "login", "site"]);
         assert!(code == Some(5) && refused.to_string().contains(why), "{why}: {refused}");
+        let hint = refused["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("`drawloom mcp login site` begins anew"), "{hint}");
     }
     assert!(private.paths().is_empty());
     issuer.with(|issued| issued.resource = None);

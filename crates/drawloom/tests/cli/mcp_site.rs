@@ -2,8 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
@@ -76,6 +77,8 @@ pub(crate) struct McpSite {
     pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
     sessions: Arc<AtomicUsize>,
+    stops: Arc<AtomicBool>,
+    listens: JoinHandle<()>,
 }
 
 /// A whole answer.
@@ -116,13 +119,25 @@ impl McpSite {
         let (all, made) = (Arc::clone(&asked), Arc::clone(&sessions));
         let answer =
             Arc::new(move |asked: &Asked| answer(asked).unwrap_or_else(|| ordinary(asked, &made, &tools)));
-        std::thread::spawn(move || {
+        let stops = Arc::<AtomicBool>::default();
+        let is_stopped = Arc::clone(&stops);
+        let listens = std::thread::spawn(move || {
             for stream in listener.incoming() {
+                if is_stopped.load(Ordering::SeqCst) {
+                    break;
+                }
                 let (all, answer) = (Arc::clone(&all), Arc::clone(&answer));
                 std::thread::spawn(move || serve(&stream.unwrap(), &all, &*answer));
             }
         });
-        Self { port, asked, sessions }
+        Self { port, asked, sessions, stops, listens }
+    }
+
+    /// Ends it: nothing is at its address any more.
+    pub(crate) fn stop(self) {
+        self.stops.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(("127.0.0.1", self.port)).unwrap());
+        self.listens.join().unwrap();
     }
 
     pub(crate) fn url(&self) -> String {

@@ -43,6 +43,8 @@ fn a_skill_that_is_begun_keeps_to_the_letter_and_replaces_none() {
     let folder = world.home().join("skills/weave-scarf");
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     world.ok(&["skills", "check", "--strict", &text(&folder)]);
+    let (code, checked) = world.json(&["skills", "check", &text(&folder)]);
+    assert_eq!((code, &checked["problems"][0]["code"]), (Some(0), &json!("placeholder")), "{checked}");
     fs::write(folder.join("SKILL.md"), "---\nname: weave-scarf\ndescription: mine\n---\nMine.\n").unwrap();
     let (code, refused) = world.json(&["skills", "new", "weave-scarf"]);
     assert_eq!((code, &refused["error"]["code"]), (Some(4), &json!("exists")), "{refused}");
@@ -152,7 +154,11 @@ fn a_skill_is_switched_off_and_on_by_its_name() {
     let switch = |how: &str, name: &str| world.run(&["--workspace", &project, "skills", how, name]);
     assert!(is_on("weave") && is_on("paint"));
     assert_eq!(switch("disable", "WEAVE").code, Some(0));
-    assert_eq!(switch("disable", "paint").code, Some(0));
+    let disabled = switch("disable", "paint");
+    assert!(
+        disabled.code == Some(0) && disabled.err.contains("conversations that are open keep it"),
+        "{disabled:?}"
+    );
     assert!(!is_on("weave") && !is_on("paint"));
     assert_eq!((switch("disable", "weave").code, switch("disable", "weav").code), (Some(4), Some(3)));
     assert_eq!(switch("enable", "weave").code, Some(0));
@@ -372,6 +378,11 @@ fn a_no_at_a_terminal_is_told_as_one_and_without_the_way_round_the_question() {
         let command = world.command(&[&["--workspace", &project], words].concat());
         let mut terminal = Terminal::start(with_terminal(&command));
         terminal.shows("[y/N]");
+        // What is neither decides nothing, and neither does a paste.
+        terminal.types("maybe\r");
+        terminal.shows("answer [y/N]");
+        terminal.types("\x1b[200~# plan\rn\ry\x1b[201~");
+        terminal.shows("what is pasted is no answer");
         terminal.types("n\r");
         terminal.shows(&format!("error: you said no: {refused}"));
         let (code, shown) = terminal.seen();

@@ -103,6 +103,7 @@ fn what_would_be_about_nothing_is_refused_and_nothing_is_written() {
             &["deny", "mcp__py__hello"],
             "there is no such tool as mcp__py__hello (write `py:hello`): nothing was written",
         ),
+        (&["deny", "mcp__py"], "there is no such tool as mcp__py (write `py:*`): nothing was written"),
         (&["test", "wirte"], "did you mean write?"),
         (&["test", "write", "{"], "no JSON"),
         (&["test", "write", "{}"], "missing required path"),
@@ -186,6 +187,38 @@ fn a_rule_about_a_tool_that_is_gone_is_named_with_the_command_that_takes_it_out(
     let removed = world.run(&["policy", "remove", "words"]);
     assert!(removed.out.starts_with("deny words: removed from"), "{removed:?}");
     assert!(!world.run(&["policy", "list"]).err.contains("words"));
+}
+
+#[test]
+fn a_rule_about_a_server_that_is_not_configured_is_named_and_refuses_nothing() {
+    let world = world();
+    let rule = |pattern: &str| {
+        format!(
+            "[mcp.notes]\ncommand = \"true\"\n[[policy.rules]]\ndecision = \"deny\"\ntool = [{pattern:?}]\n"
+        )
+    };
+    for (pattern, told) in [
+        (
+            "Notes:add",
+            "rule 1: there is no server Notes (did you mean notes?); `drawloom policy remove Notes:add` takes it out",
+        ),
+        ("other:*", ""),
+        ("notes:add", ""),
+    ] {
+        fs::write(world.home().join("config.toml"), rule(pattern)).unwrap();
+        let out = world.run(&["--model", "script:echo", "chat", "-m", "Hi."]);
+        let said = out.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            (out.code, said.contains("there is no server")),
+            (Some(0), !told.is_empty()),
+            "{pattern}: {out:?}"
+        );
+        assert!(said.contains(told), "{pattern}: {out:?}");
+        assert_eq!(world.run(&["config", "check"]).code, Some(0), "{pattern}");
+    }
+    fs::write(world.home().join("config.toml"), rule("mcp__notes")).unwrap();
+    let out = world.run(&["--model", "script:echo", "chat", "-m", "Hi."]);
+    assert!(out.code == Some(2) && out.err.contains("(write `notes:*`)"), "{out:?}");
 }
 
 #[test]

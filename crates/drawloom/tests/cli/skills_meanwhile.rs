@@ -125,10 +125,30 @@ fn a_message_of_another_process_that_names_a_skill_waits_for_a_turn_of_its_own()
     assert_eq!((&said["text"], denied), (&json!("Done."), Some(1)), "{events}");
 }
 
+fn list(query: &str) -> Value {
+    calls(&json!([{"name": "list_skills", "arguments": {"query": query}}]))
+}
+
+/// Where there is no list, none of the skills is said to be missing in it.
+#[test]
+fn a_skill_for_which_no_list_has_room_is_found_and_not_said_to_be_missing_in_it() {
+    let world = world(&[list("brand"), json!({"text": "One."})]);
+    let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    world.write("config.toml", &config.replace("\"write\"]", "\"write\", \"list_skills\"]"));
+    for number in 0..300 {
+        skill(&world, &format!("home/skills/{number:0>64}"), "");
+    }
+    skill(&world, "home/skills/brand-new", "");
+    let run = world.run(&["--workspace", &text(&world.path("project")), "chat", "--new", "-m", "Go."]);
+    assert!(run.err.contains("the list of skills is left out: there is no room"), "{run:?}");
+    let result = nodes(&world).into_iter().find(|node| node["author"] == "list_skills").unwrap();
+    let said = result["text"].as_str().unwrap();
+    assert!(said.starts_with("- brand-new (") && !said.contains("not in your list"), "{said}");
+}
+
 /// What the list has no room for is found by a tool.
 #[test]
 fn a_skill_that_came_since_is_found_by_the_tool_that_lists_skills() {
-    let list = |query: &str| calls(&json!([{"name": "list_skills", "arguments": {"query": query}}]));
     let world = world(&[list("brand"), json!({"text": "One."}), list("brand"), json!({"text": "Two."})]);
     let config = fs::read_to_string(world.home().join("config.toml")).unwrap();
     world.write("config.toml", &config.replace("\"write\"]", "\"write\", \"list_skills\"]"));

@@ -245,6 +245,13 @@ fn where_nobody_answers_a_subagent_is_denied_as_its_parent_is() {
     let (code, done) = chat(&world, &[], "Be kind.");
     assert_eq!((code, done["text"].as_str()), (Some(0), Some("So it was not done.")), "{done}");
     assert!(!world.path("project/MEMORY.md").exists());
+    say(&world, &lines);
+    let plain = run(&world, &["--new"], "Be kind.");
+    let told = plain.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("subagent \"asks\": write was not run: this file runs, steers"), "{plain:?}");
+    assert_eq!(subagents(&world)[0]["denied_calls"], 1);
+    let listed = run(&world, &[], "/subagents");
+    assert!(listed.out.contains("1 call, 1 denied"), "{listed:?}");
 }
 
 #[test]

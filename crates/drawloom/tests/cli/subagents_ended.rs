@@ -296,6 +296,7 @@ fn a_subagent_has_no_tool_and_no_right_that_its_parent_has_not() {
     let lines = [
         calls(&json!([
             spawn("wide", &json!({"tools": ["read", "move"]})),
+            spawn("noting", &json!({"tools": ["note_outcome"]})),
             spawn("narrow", &json!({"tools": ["read"]})),
             spawn("same", &json!({})),
         ])),
@@ -311,6 +312,8 @@ fn a_subagent_has_no_tool_and_no_right_that_its_parent_has_not() {
         json!({"text": "Both are done."}),
     ];
     let world = world(&lines, rules);
+    let config = world.read("config.toml");
+    world.write("config.toml", &config.replacen("\"read\", ", "\"read\", \"note_outcome\", ", 1));
     let (code, done) = chat(&world, &[], "Try.");
     assert_eq!(code, Some(0), "{done}");
     let results: Vec<String> = nodes_of(&world, &main_tree(&world))
@@ -319,7 +322,8 @@ fn a_subagent_has_no_tool_and_no_right_that_its_parent_has_not() {
         .map(|node| node["text"].as_str().unwrap().to_owned())
         .collect();
     assert!(
-        results[0].starts_with("a subagent can have no tool move: it can have exec, read"),
+        results[0].starts_with("a subagent can have no tool move: it can have exec, read")
+            && results[1].starts_with("a subagent can have no tool note_outcome: it can have exec, read"),
         "{results:?}"
     );
     let made: Vec<bool> = ["a.md", "secret.md", "isolated.md", "b.md"]

@@ -64,6 +64,24 @@ fn what_two_of_them_would_do_is_asked_once() {
 }
 
 #[test]
+fn a_label_that_is_given_twice_has_a_number_behind_it() {
+    let lines = [
+        calls(&json!([spawn("same", &json!({})), spawn("same", &json!({}))])),
+        json!({"text": "Waiting."}),
+        json!({"text": "Done."}),
+        json!({"text": "Done."}),
+        of("same", json!({"text": "I looked."})),
+        of("same 2", json!({"text": "So did I."})),
+    ];
+    let world = world(&lines, "");
+    chat(&world, &[], "Have both look.");
+    let found = subagents(&world);
+    let mut labels: Vec<&str> = found.iter().map(|one| one["label"].as_str().unwrap()).collect();
+    labels.sort_unstable();
+    assert_eq!(labels, ["same", "same 2"], "{found:?}");
+}
+
+#[test]
 fn tokens_of_subagents_are_those_of_the_turn_that_began_them() {
     let with = |mut line: Value, tokens: u64| {
         line["usage"] = json!({"input": tokens, "output": 1});

@@ -27,7 +27,18 @@ pub(crate) struct Bearer {
 
 /// Why nobody is let in any more, or not now.
 #[derive(Debug)]
-pub(crate) struct LoginEnded(pub(crate) String);
+pub(crate) struct LoginEnded {
+    pub(crate) why: String,
+    /// Whether no word of it is a stranger's.
+    pub(crate) is_own: bool,
+}
+
+impl LoginEnded {
+    /// In words of Drawloom's own alone.
+    const fn own(why: String) -> Self {
+        Self { why, is_own: true }
+    }
+}
 
 impl Bearer {
     /// The login at the server of a name and an address. What is renewed is asked of the public network and these hosts.
@@ -47,7 +58,7 @@ impl Bearer {
     }
 
     fn ended(&self, why: &str) -> LoginEnded {
-        LoginEnded(format!("{why}: {} begins one", self.way_in()))
+        LoginEnded::own(format!("{why}: {} begins one", self.way_in()))
     }
 
     /// The access, renewed if it is about to end; none where nobody logged in there.
@@ -71,7 +82,7 @@ impl Bearer {
     }
 
     fn read(&self) -> Result<Option<Login>, LoginEnded> {
-        let login = self.saved.read().map_err(LoginEnded)?;
+        let login = self.saved.read().map_err(LoginEnded::own)?;
         // One for an address that stood there before is for no other.
         let login = login.filter(|login| login.resource == self.url.as_str());
         if let Some(login) = &login {
@@ -89,32 +100,36 @@ impl Bearer {
         let (this, old) = (Arc::clone(self), old.to_owned());
         // What renews is spent once it is said: whoever asked may go, and what came of it is kept.
         let renewing = tokio::spawn(async move { this.renew(&old).await });
-        let stopped = || LoginEnded("the login could not be renewed: it was stopped".to_owned());
+        let stopped = || LoginEnded::own("the login could not be renewed: it was stopped".to_owned());
         renewing.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     async fn renew(&self, old: &str) -> Result<String, LoginEnded> {
-        let _lock = self.saved.lock().await.map_err(LoginEnded)?;
+        let _lock = self.saved.lock().await.map_err(LoginEnded::own)?;
         let login = self.read()?.ok_or_else(|| self.ended("the login is gone"))?;
         if login.access_token != old {
             return Ok(login.access_token);
         }
         let dropped = |why: &str| {
             let removed = self.saved.remove();
-            removed.map_or_else(LoginEnded, |_| self.ended(why))
+            removed.map_or_else(LoginEnded::own, |_| self.ended(why))
         };
         let Some(refresh) = &login.refresh_token else { return Err(dropped("the login has ended")) };
         let fields =
             [("grant_type", "refresh_token"), ("refresh_token", refresh), ("resource", self.url.as_str())];
         let place = Url::parse(&login.token_endpoint).map_err(|_| self.ended("the login is damaged"))?;
         let answered = self.issuers.token(&place, &login.client, &fields).await;
-        let (status, told) =
-            answered.map_err(|why| LoginEnded(format!("the login could not be renewed: {why}")))?;
+        // It may name an address of theirs.
+        let (status, told) = answered.map_err(|why| LoginEnded {
+            why: format!("the login could not be renewed: {why}"),
+            is_own: false,
+        })?;
         if matches!(status.as_u16(), 400 | 401 | 403) {
             return Err(dropped("the login was not renewed, and is dropped"));
         }
         let Some(granted) = Granted::of(&told).filter(|_| status.is_success()) else {
-            return Err(LoginEnded(format!("the login could not be renewed (HTTP {})", status.as_u16())));
+            let why = format!("the login could not be renewed (HTTP {})", status.as_u16());
+            return Err(LoginEnded::own(why));
         };
         let renewed = Login {
             access_token: granted.access,
@@ -122,7 +137,7 @@ impl Bearer {
             renew_at: granted.renew_at,
             ..login
         };
-        self.saved.write(&renewed).map_err(LoginEnded)?;
+        self.saved.write(&renewed).map_err(LoginEnded::own)?;
         self.read()?;
         Ok(renewed.access_token)
     }

@@ -2,6 +2,8 @@
 
 use drawloom_policy::{AllowedTools, CallFacts, Decision, Effect, NetworkWish, PathAccess, redirected_files};
 
+use workspace::RelativePath;
+
 use crate::support::{call, exec, file, online, server};
 
 fn allows(entries: &[&str], call: &CallFacts) -> bool {
@@ -13,6 +15,10 @@ fn allows(entries: &[&str], call: &CallFacts) -> bool {
 
 fn line(line: &str) -> CallFacts {
     exec(line, NetworkWish::Off)
+}
+
+fn writes_docs(call: &CallFacts) -> bool {
+    allows(&["Bash(echo:*)", "Write(docs/**)"], call)
 }
 
 #[test]
@@ -105,9 +111,30 @@ fn a_redirection_that_goes_up_from_a_name_is_not_known() {
         ("docs/link/../b", true),
         ("docs/./link//../b", true),
     ] {
-        let allowed = AllowedTools::new(["Bash(echo:*)", "Write(docs/**)"].map(str::to_owned).to_vec());
-        let refusal = allowed.refusal("paint", &line(&format!("echo a > {target}")), &[]);
-        assert_eq!(refusal.is_some(), is_refused, "{target}");
+        assert_eq!(!writes_docs(&line(&format!("echo a > {target}"))), is_refused, "{target}");
+    }
+}
+
+#[test]
+fn a_redirection_that_goes_up_from_the_directory_of_its_command_is_known_where_no_link_leads_there() {
+    for (target, is_direct, is_known, is_allowed) in [
+        ("../b", true, true, true),
+        ("../b", false, false, false),
+        ("./..//b", false, false, false),
+        (".././../docs/b", true, true, true),
+        (".././../docs/b", false, false, false),
+        ("../../b", true, true, false),
+        ("../../../b", true, false, false),
+        ("link/../b", true, false, false),
+        // Where its name leads is looked up.
+        ("b", false, true, true),
+    ] {
+        let mut call = line(&format!("echo a > {target}"));
+        let command = call.command.as_mut().unwrap();
+        command.directory = RelativePath::parse("docs/in").unwrap();
+        command.directory_is_direct = is_direct;
+        assert_eq!(writes_docs(&call), is_allowed, "{target} {is_direct}");
+        assert_eq!(redirected_files(&call).len(), usize::from(is_known), "{target} {is_direct}");
     }
 }
 
@@ -119,6 +146,20 @@ fn a_refusal_names_the_file_and_repeats_what_is_allowed_in_one_short_line() {
     };
     let why = refused(&["Bash(echo:*)"], &line("echo a > b"));
     assert!(why.ends_with("its allowed-tools are Bash(echo:*) (none allows writing b)"), "{why}");
+    let only_docs = &["Bash(echo:*)", "Write(docs/**)"];
+    let unknown = ", of which is not known which file it is";
+    let goes_up = ", which goes up by `..` from a folder that may be a link: name the file without it";
+    for (redirected, target, reason) in [
+        // The one that is in the way, and not the one before it.
+        ("> docs/b 2> src/b", "src/b", ""),
+        ("> docs/b 2> ../b", "../b", unknown),
+        ("> docs/b 2> /x/docs/b", "/x/docs/b", unknown),
+        ("> docs/b 2> docs/in/../b", "docs/in/../b", goes_up),
+        ("> $B", "a file that is known only once the line runs", ""),
+    ] {
+        let why = refused(only_docs, &line(&format!("echo a {redirected}")));
+        assert!(why.ends_with(&format!("(none allows writing {target}{reason})")), "{why}");
+    }
     let long = "x".repeat(16_000);
     let why = refused(&["Read(\u{1b}[2J\nfaked: allowed)", &long], &line("ls"));
     let (_, told) = why.split_once("its allowed-tools are ").unwrap();

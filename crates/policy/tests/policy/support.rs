@@ -44,6 +44,7 @@ pub(crate) fn exec(line: &str, network: NetworkWish) -> CallFacts {
     let command = CommandFacts {
         line: line.to_owned(),
         directory,
+        directory_is_direct: true,
         further_root: None,
         network,
         publishes: false,

@@ -130,7 +130,7 @@ pub(super) fn going(
         let node = optional_id16(row, 3)?.map(NodeId::from_bytes);
         let goes = tree.is_some() && tree == target.tree
             || tree.zip(node).is_some_and(|said_in| nodes.contains(&said_in))
-            || target.is_in_bytes(get::<String>(row, 4)?.as_bytes());
+            || target.is_in_noted(&get::<String>(row, 4)?);
         if goes {
             found.push((SessionId(get(row, 1)?), OutcomeId(get(row, 0)?)));
         }

@@ -154,7 +154,7 @@ fn square(units: &[Unit], start: usize) -> Option<usize> {
 fn marker(units: &[Unit], start: usize) -> Option<(usize, usize)> {
     let mut start = start;
     loop {
-        let next = past(units, start, |c| matches!(c, ' ' | '>' | '#') || is_markup(c));
+        let next = past(units, start, |c| matches!(c, ' ' | '>' | '#') || is_markup(c) || is_symbol(c));
         let next = past_list_mark(units, next);
         if next == start {
             break;
@@ -170,8 +170,18 @@ fn marker(units: &[Unit], start: usize) -> Option<(usize, usize)> {
     is_marker.then(|| (units[start].start, units[colon].end))
 }
 
-/// The place behind the mark of a bullet or the number of a step that stands here; else this one. A `*` is markup.
+/// A character that stands before an entry for what it looks like, as an emoji does.
+fn is_symbol(c: char) -> bool {
+    !c.is_ascii() && !c.is_alphanumeric() && c != PARAGRAPH
+}
+
+/// The place behind the mark of a bullet, the number of a step or the box of a task that stands here; else this one. A `*` is
+/// markup.
 fn past_list_mark(units: &[Unit], start: usize) -> usize {
+    let [box_, mark, closes] = [0, 1, 2].map(|further| at(units, start + further));
+    if (box_, closes) == (Some('['), Some(']')) && matches!(mark, Some(' ' | 'x')) {
+        return start + 3;
+    }
     let number = past(units, start, |c| c.is_ascii_digit());
     let end = match at(units, number) {
         Some('-' | '+' | '•') if number == start => start + 1,

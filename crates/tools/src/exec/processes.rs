@@ -145,7 +145,15 @@ fn command(scope: &ToolScope, arguments: &Arguments) -> Option<CommandFacts> {
     let line = unfinished(scope, arguments.process) + input;
     let network = request(scope, arguments.process).wish();
     let (directory, start) = (RelativePath::root(), CommandStart::Input);
-    Some(CommandFacts { line, directory, further_root: None, network, publishes: false, start })
+    Some(CommandFacts {
+        line,
+        directory,
+        directory_is_direct: false,
+        further_root: None,
+        network,
+        publishes: false,
+        start,
+    })
 }
 
 /// Network that a process was started with.

@@ -180,6 +180,7 @@ mod tests {
         CommandFacts {
             line,
             directory,
+            directory_is_direct: true,
             further_root: None,
             network: NetworkWish::Off,
             publishes: false,

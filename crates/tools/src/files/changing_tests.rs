@@ -16,7 +16,7 @@ fn a_new_file_is_written_down_with_its_folders_before_it_is_made() {
     let told = fixture.call("write", &json!({"path": "a/b/new.rs", "content": "one\ntwo\n"})).unwrap();
     assert_eq!(told, "made a/b/new.rs (+2 −0)");
     assert_eq!(fixture.text("a/b/new.rs").unwrap(), "one\ntwo\n");
-    let rows = fixture.recorded.rows.lock().unwrap();
+    let rows = fixture.recorded.kept.rows.lock().unwrap();
     let folder = |name: &str| (name.to_owned(), None, Some(FOLDER.to_owned()));
     let file = ("a/b/new.rs".to_owned(), None, Some("one\ntwo\n".to_owned()));
     assert_eq!(*rows, [folder("a"), folder("a/b"), file]);
@@ -62,7 +62,7 @@ fn f11_what_lies_outside_or_behind_a_link_is_not_written() {
     }
     assert!(!fixture.temp.path().join("escape.txt").exists());
     assert_eq!(fixture.text("real.md").unwrap(), "text\n");
-    assert!(fixture.recorded.rows.lock().unwrap().is_empty());
+    assert!(fixture.recorded.kept.rows.lock().unwrap().is_empty());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn what_cannot_be_written_down_is_not_done() {
     for (name, text) in [("a.txt", "one\n"), ("b.txt", "two\n"), ("gone.txt", "gone\n")] {
         fixture.put(name, text);
     }
-    fixture.recorded.refuses = true;
+    fixture.recorded.kept.refuses = true;
     fixture.refused("patch", &json!({"patch": TWO}), "the disk is full");
     fixture.refused("write", &json!({"path": "x/y", "content": "x"}), "the disk is full");
     assert_eq!(fixture.names(), ["a.txt", "b.txt", "gone.txt"]);
@@ -140,7 +140,7 @@ fn a_patch_that_fails_in_the_middle_is_taken_back() {
     assert_eq!(fixture.text("n/new.txt"), None);
     assert_eq!(fixture.text("gone.txt").as_deref(), Some("gone\n"));
     assert!(
-        !fixture.path("n").exists() && fixture.recorded.rows.lock().unwrap().is_empty(),
+        !fixture.path("n").exists() && fixture.recorded.kept.rows.lock().unwrap().is_empty(),
         "nothing was changed"
     );
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use loom::{Digest, ToolStatus, TreeId, Trust, ViewName};
+use loom::{ToolStatus, TreeId, Trust, ViewName};
 use model::Cancel;
 use policy::{Policy, SessionType};
 use serde_json::Value;
 use text::mask::Masker;
 use workspace::{AllowedRoots, Root, StoreGuard};
 
+use crate::testing::{KeptChanges, TestRecorder};
 use crate::{
-    CallPlace, ChangeRecorder, FileContent, NextPlace, PlannedChange, SeenFiles, ToolRegistry, ToolScope,
-    WaitedTime,
+    CallPlace, FileContent, NextPlace, PlannedChange, SeenFiles, ToolRegistry, ToolScope, WaitedTime,
 };
 
 /// How a folder stands in a row.
@@ -40,12 +40,13 @@ pub(crate) type Row = (String, Option<String>, Option<String>);
 pub(crate) struct Recorded {
     pub(crate) rows: Mutex<Vec<Row>>,
     pub(crate) refuses: bool,
-    /// Files from outside.
-    pub(crate) outside: Vec<Digest>,
 }
 
-impl ChangeRecorder for Recorded {
-    fn record(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
+/// Recorder of the rows.
+pub(crate) type RowRecorder = TestRecorder<Recorded>;
+
+impl KeptChanges for Recorded {
+    fn keep(&self, changes: &[PlannedChange<'_>]) -> Result<(), String> {
         if self.refuses {
             return Err("the disk is full".to_owned());
         }
@@ -71,20 +72,12 @@ impl ChangeRecorder for Recorded {
     fn take_back(&self) {
         self.rows.lock().unwrap().clear();
     }
-
-    fn knows_outside(&self) -> bool {
-        !self.outside.is_empty()
-    }
-
-    fn outside(&self, digests: Vec<Digest>) -> Vec<Digest> {
-        digests.into_iter().filter(|digest| self.outside.contains(digest)).collect()
-    }
 }
 
 pub(crate) struct Fixture {
     pub(crate) temp: tempfile::TempDir,
     pub(crate) registry: Arc<ToolRegistry>,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RowRecorder,
 }
 
 impl Fixture {
@@ -130,7 +123,7 @@ impl Fixture {
             hooks: Vec::new(),
         };
         let registry = Arc::new(ToolRegistry::new(scope, Vec::new(), &ToolRegistry::names()).unwrap());
-        Self { temp, registry, recorded: Recorded::default() }
+        Self { temp, registry, recorded: RowRecorder::default() }
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
@@ -191,6 +184,7 @@ pub(crate) fn place() -> CallPlace {
         spending: String::new(),
         waited: WaitedTime::default(),
         cancel: Cancel::never(),
+        skills_list: None,
         subagents: None,
         person: None,
     }

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use workspace::{AllowedRoots, FurtherRoot};
 
 use super::fixture::{Fixture, place};
-use crate::{ChangeRecorder, PlannedChange};
+use crate::PlannedChange;
+use crate::testing::{KeptChanges, TestRecorder};
 
 /// Calls that would open a file.
 fn openings(path: &str) -> Vec<(&'static str, Value)> {
@@ -152,13 +153,16 @@ fn files_3_16_what_lies_too_deep_and_names_that_are_no_text_are_counted() {
     }
 }
 
-/// Writes nothing down: what stands there changes from moment to moment.
+/// Keeps nothing: what stands there changes from moment to moment.
+#[derive(Default)]
 struct Careless;
 
-impl ChangeRecorder for Careless {
-    fn record(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
+impl KeptChanges for Careless {
+    fn keep(&self, _: &[PlannedChange<'_>]) -> Result<(), String> {
         Ok(())
     }
+
+    fn take_back(&self) {}
 }
 
 /// Ends what runs beside a test, also where the test fails.
@@ -209,7 +213,7 @@ fn files_3_18_and_3_19_what_is_swapped_meanwhile_leads_no_tool_out() {
                 ("copy", json!({"from": "swap/x", "to": format!("d{round}")})),
             ] {
                 let call = fixture.registry.check(tool, &arguments).ok().unwrap();
-                let told = call.run(&Cancel::never(), &Careless, &place());
+                let told = call.run(&Cancel::never(), &TestRecorder::<Careless>::default(), &place());
                 assert!(!told.text.contains("the outside"), "{tool}: {told:?}");
                 done_tools.extend((told.status == ToolStatus::Ok).then_some(tool));
             }

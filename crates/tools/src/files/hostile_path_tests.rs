@@ -63,7 +63,7 @@ fn nothing_comes_of(fixture: &Fixture, path: &str) {
         assert_eq!(fs::read_to_string(fixture.temp.path().join(name)).unwrap(), OUTSIDE, "{path:?}");
     }
     assert_eq!(fs::read_dir(fixture.temp.path()).unwrap().count(), 3, "{path:?}: nothing came beside it");
-    assert!(fixture.recorded.rows.lock().unwrap().is_empty(), "{path:?}");
+    assert!(fixture.recorded.kept.rows.lock().unwrap().is_empty(), "{path:?}");
 }
 
 #[test]

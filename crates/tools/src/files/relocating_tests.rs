@@ -65,7 +65,7 @@ fn f12_to_f16_nothing_comes_in_or_goes_out() {
     assert_eq!(fixture.text("source.txt").as_deref(), Some("mine\n"), "f13, f15: it is still there");
     assert!(!fixture.temp.path().join("escaped.txt").exists());
     assert!(!fixture.temp.path().join("escape_dir").exists(), "f16");
-    assert!(fixture.recorded.rows.lock().unwrap().is_empty());
+    assert!(fixture.recorded.kept.rows.lock().unwrap().is_empty());
     fixture.refused("move", &relocation("../secret", "x"), "outside the allowed workspace");
 }
 
@@ -93,7 +93,7 @@ fn x1_a_link_goes_along_as_a_link_and_never_what_it_leads_to() {
     fixture.call("delete", &json!({"path": "n/moved"})).unwrap();
     fixture.refused("copy", &json!({"from": "d/a.txt", "to": "d/link", "overwrite": true}), "link");
     assert_eq!(fs::read_to_string(outside).unwrap(), "the outside\n");
-    let rows = fixture.recorded.rows.lock().unwrap();
+    let rows = fixture.recorded.kept.rows.lock().unwrap();
     let says = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains("the outside"));
     assert!(!rows.iter().any(|(_, before, after)| says(before) || says(after)), "{rows:?}");
 }
@@ -116,7 +116,7 @@ fn a_folder_is_moved_whole_and_every_path_is_written_down_before() {
     ];
     assert_eq!(fixture.names(), expected);
     assert_eq!((mode(&fixture, "new/e/sub/run.sh"), mode(&fixture, "new/e/sub")), (0o755, 0o750));
-    let rows = fixture.recorded.rows.lock().unwrap().clone();
+    let rows = fixture.recorded.kept.rows.lock().unwrap().clone();
     let row = |path: &str, before: Option<&str>, after: Option<&str>| {
         rows.contains(&(path.to_owned(), before.map(str::to_owned), after.map(str::to_owned)))
     };
@@ -163,7 +163,7 @@ fn what_is_there_is_written_over_by_a_file_alone_and_only_where_that_is_said() {
     assert_eq!((fixture.text("there.txt").as_deref(), mode(&fixture, "there.txt")), (Some("two\n"), 0o755));
     fixture.call("move", &over("d/a.txt", "there.txt")).unwrap();
     assert_eq!((fixture.text("there.txt").as_deref(), fixture.text("d/a.txt")), (Some("one\n"), None));
-    let rows = fixture.recorded.rows.lock().unwrap();
+    let rows = fixture.recorded.kept.rows.lock().unwrap();
     assert!(rows.contains(&("there.txt".into(), Some("a person's\n".into()), Some("two\n".into()))));
 }
 
@@ -173,7 +173,7 @@ fn a_folder_is_deleted_with_what_was_read_of_it_and_its_bytes_are_kept() {
     fs::write(fixture.path("d/bytes"), b"\0\xff").unwrap();
     assert_eq!(fixture.call("delete", &json!({"path": "d"})).unwrap(), "deleted d (files: 3)");
     assert!(fixture.names().is_empty());
-    let rows = fixture.recorded.rows.lock().unwrap();
+    let rows = fixture.recorded.kept.rows.lock().unwrap();
     assert!(rows.iter().all(|(_, before, after)| before.is_some() && after.is_none()));
     assert_eq!(rows.len(), 7);
 }
@@ -195,7 +195,7 @@ fn what_could_not_be_given_back_is_not_deleted() {
     fs::remove_file(fixture.path("d/large")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(fixture.path("d/socket")).unwrap();
     fixture.refused("delete", &json!({"path": "d"}), "socket");
-    assert!(fixture.path("d/sub/run.sh").exists() && fixture.recorded.rows.lock().unwrap().is_empty());
+    assert!(fixture.path("d/sub/run.sh").exists() && fixture.recorded.kept.rows.lock().unwrap().is_empty());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_relocation_that_cannot_be_written_down_or_made_leaves_all_as_it_was() {
     let mut fixture = furnished();
     fixture.put("file", "x");
     let before = fixture.names();
-    fixture.recorded.refuses = true;
+    fixture.recorded.kept.refuses = true;
     for (tool, arguments) in [
         ("move", relocation("d", "n/e")),
         ("copy", relocation("d", "n/e")),
@@ -223,7 +223,7 @@ fn a_relocation_that_cannot_be_written_down_or_made_leaves_all_as_it_was() {
     ] {
         fixture.refused(tool, &arguments, "the disk is full");
     }
-    fixture.recorded.refuses = false;
+    fixture.recorded.kept.refuses = false;
     for (tool, arguments) in [
         ("move", relocation("d", "file/e")),
         ("copy", relocation("d", "file/e")),
@@ -233,7 +233,7 @@ fn a_relocation_that_cannot_be_written_down_or_made_leaves_all_as_it_was() {
         assert!(fixture.call(tool, &arguments).is_err(), "{tool} {arguments}");
     }
     assert_eq!(fixture.names(), before);
-    assert!(fixture.recorded.rows.lock().unwrap().is_empty());
+    assert!(fixture.recorded.kept.rows.lock().unwrap().is_empty());
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = fixture.registry.check("move", &relocation("d", "e")).ok().unwrap();
@@ -247,7 +247,7 @@ fn a_folder_is_made_with_those_above_and_found_where_it_is() {
     assert_eq!(fixture.call("mkdir", &json!({"path": "a/b"})).unwrap(), "made a/b");
     assert_eq!(fixture.call("mkdir", &json!({"path": "a/b"})).unwrap(), "a/b is there already");
     assert_eq!((fixture.names(), mode(&fixture, "a/b")), (vec!["a".to_owned(), "a/b".to_owned()], 0o755));
-    let rows = fixture.recorded.rows.lock().unwrap();
+    let rows = fixture.recorded.kept.rows.lock().unwrap();
     let folder = |path: &str| (path.to_owned(), None, Some(FOLDER.to_owned()));
     assert_eq!(*rows, [folder("a"), folder("a/b")]);
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use text::mask::{Masker, Secret};
 use workspace::{AllowedRoots, FurtherRoot, Root, StoreGuard};
 
-use super::fixture::{Fixture, place};
+use super::fixture::{Fixture, RowRecorder, place};
 use crate::{
-    NoChanges, SearchEngine, SearchService, SeenFiles, ServerTool, ToolOutput, ToolRegistry, ToolScope,
-    WebScope, web_tools,
+    SearchEngine, SearchService, SeenFiles, ServerTool, ToolOutput, ToolRegistry, ToolScope, WebScope,
+    web_tools,
 };
 
 fn scope(folder: &Path, roots: Vec<Root>, secrets: &[Secret]) -> ToolScope {
@@ -41,7 +41,7 @@ fn registry(folder: &Path) -> Arc<ToolRegistry> {
 
 fn call(folder: &Path, name: &str, arguments: &Value) -> ToolOutput {
     match registry(folder).check(name, arguments) {
-        Ok(call) => call.run(&Cancel::never(), &NoChanges, &place()),
+        Ok(call) => call.run(&Cancel::never(), &RowRecorder::default(), &place()),
         Err(output) => output,
     }
 }
@@ -230,7 +230,7 @@ fn a_walk_that_is_stopped_says_so() {
     let (stop, cancel) = Cancel::new();
     stop.cancel();
     let call = registry(folder.path()).check("grep", &json!({"pattern": "weave"}));
-    let output = call.ok().unwrap().run(&cancel, &NoChanges, &place());
+    let output = call.ok().unwrap().run(&cancel, &RowRecorder::default(), &place());
     assert!(output.text.contains("[Stopped"), "{output:?}");
 }
 
@@ -250,7 +250,7 @@ fn v4_v7_what_does_not_fit_is_told_whole_and_near_names_are_named() {
     let scope = scope(folder.path(), Vec::new(), &[]);
     let registry = ToolRegistry::new(scope, Vec::new(), &["read".to_owned()]).unwrap();
     let call = Arc::new(registry).check("read", &json!({"path": "a"})).ok().unwrap();
-    assert!(call.run(&Cancel::never(), &NoChanges, &place()).text.contains("no workspace"));
+    assert!(call.run(&Cancel::never(), &RowRecorder::default(), &place()).text.contains("no workspace"));
     assert_eq!(ToolRegistry::names().len(), 18);
 }
 
@@ -266,7 +266,7 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
     let open = ToolRegistry::new(open, Vec::new(), &ToolRegistry::names()).unwrap();
     let there = outside.path().join("there.txt").canonicalize().unwrap();
     let call = open.check("read", &json!({"path": there})).ok().unwrap();
-    assert_eq!(call.run(&Cancel::never(), &NoChanges, &place()).text, "     1\tthere\n");
+    assert_eq!(call.run(&Cancel::never(), &RowRecorder::default(), &place()).text, "     1\tthere\n");
     let none =
         ToolRegistry::new(scope(folder.path(), Vec::new(), &[]), Vec::new(), &ToolRegistry::names()).unwrap();
     for (tool, arguments) in [
@@ -275,7 +275,11 @@ fn f6_f7_without_the_restriction_absolute_paths_resolve_and_without_a_workspace_
         ("move", json!({"from": "a", "to": "b"})),
         ("delete", json!({"path": "a"})),
     ] {
-        let output = none.check(tool, &arguments).ok().unwrap().run(&Cancel::never(), &NoChanges, &place());
+        let output = none.check(tool, &arguments).ok().unwrap().run(
+            &Cancel::never(),
+            &RowRecorder::default(),
+            &place(),
+        );
         assert!(output.text.contains("no workspace is configured"), "{tool}: {output:?}");
     }
 }

@@ -4,8 +4,8 @@ use policy::{Attendance, Decision, SandboxLevel, SessionFacts, SessionType};
 use serde_json::json;
 
 use super::*;
-use crate::ToolRegistry;
 use crate::files::fixture::{Fixture, place};
+use crate::{CallPlace, ToolRegistry};
 
 const CHAT: SessionFacts = SessionFacts {
     kind: SessionType::Main,
@@ -80,6 +80,29 @@ fn a_skill_narrows_the_calls_of_the_turn_in_which_its_file_was_read() {
         registry.begin_turn(&TurnSkills::default());
         registry.follow_named(&[name.to_owned()]);
         assert_eq!(is_narrowed(), narrows, "{name}");
+    }
+}
+
+#[test]
+fn a_skill_whose_file_changes_while_it_is_read_narrows_as_before_and_behind() {
+    let Fixture { temp, registry, recorded } = Fixture::new();
+    let (narrow, free) = (skill("paint", Some(&[])), skill("paint", None));
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let looked = Arc::clone(&looks);
+    let look = move || SkillsInReach {
+        followable: looked.lock().unwrap().pop().into_iter().collect(),
+        disabled: Vec::new(),
+    };
+    let registry = Arc::into_inner(registry).unwrap().with_skills(vec![free.clone()], Arc::new(look));
+    let fixture = Fixture { temp, registry: Arc::new(registry), recorded };
+    std::fs::create_dir_all(fixture.path("skills/paint")).unwrap();
+    fixture.put("skills/paint/SKILL.md", "---\nname: paint\n---\nPaint.\n");
+    for (before, behind, narrows) in [(&narrow, &free, true), (&free, &narrow, true), (&free, &free, false)] {
+        *looks.lock().unwrap() = vec![behind.clone(), before.clone()];
+        fixture.registry.begin_turn(&TurnSkills::default());
+        fixture.call("read", &json!({"path": "skills/paint/SKILL.md"})).unwrap();
+        assert!(looks.lock().unwrap().is_empty(), "it looked before and behind");
+        assert_eq!(decided(&fixture.registry, "note.md").0 == Decision::Deny, narrows);
     }
 }
 
@@ -203,13 +226,15 @@ fn skills_in_reach_are_listed_whole_with_whether_they_are_followed() {
     let hidden = SessionSkill { for_model: false, ..described("secret", false) };
     let fixture = following(vec![described("paint", true), described("weave", false), hidden]);
     fixture.registry.follow_named(&["weave".to_owned()]);
-    let list = |arguments| {
+    let listed_beside = |arguments, skills_list| {
+        let place = CallPlace { skills_list, ..place() };
         let output = match fixture.registry.check("list_skills", &arguments) {
-            Ok(call) => call.run(&Cancel::never(), &fixture.recorded, &place()),
+            Ok(call) => call.run(&Cancel::never(), &fixture.recorded, &place),
             Err(refused) => refused,
         };
         (output.text, output.trust)
     };
+    let list = |arguments| listed_beside(arguments, None);
     let weave = "- weave (skills/weave/SKILL.md) [followed]: Use weave for blue walls, and for nothing else.";
     let all =
         format!("- paint (skills/paint/SKILL.md): Use paint for blue walls, and for nothing else.\n{weave}");
@@ -219,4 +244,8 @@ fn skills_in_reach_are_listed_whole_with_whether_they_are_followed() {
     let nothing = ("no skill of 2 has these words".to_owned(), Trust::Owner);
     assert_eq!(list(json!({"query": "secret"})), nothing);
     assert!(list(json!({"words": "weave"})).0.contains("unknown words"));
+    let sent = "- paint (skills/paint/SKILL.md): Use paint".to_owned();
+    let beside_a_list = listed_beside(json!({}), Some(sent)).0;
+    let marked: Vec<bool> = beside_a_list.lines().map(|line| line.contains("[not in your list]")).collect();
+    assert_eq!(marked, [false, true], "{beside_a_list}");
 }

@@ -51,14 +51,20 @@ pub(super) fn named(choices: &[Choice]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether no name leads to two of the choices.
+/// Whether no name leads to two of the choices, whatever white space stands at its ends, nor the title of one to the value of
+/// another in whatever case.
 pub(super) fn has_names_of_their_own(choices: &[Choice]) -> bool {
     let names = |choice: &Choice| {
         let title = choice.title.clone().filter(|title| *title != choice.value);
-        [Some(choice.value.clone()), title].into_iter().flatten()
+        [Some(choice.value.clone()), title].into_iter().flatten().map(|name| name.trim().to_owned())
     };
     let all: Vec<String> = choices.iter().flat_map(names).collect();
-    all.iter().collect::<HashSet<_>>().len() == all.len()
+    let lower = |name: &str| name.trim().to_lowercase();
+    let is_mistakable = |one: &Choice| {
+        let title = one.title.as_deref().map(lower);
+        choices.iter().any(|other| other.value != one.value && title == Some(lower(&other.value)))
+    };
+    all.iter().collect::<HashSet<_>>().len() == all.len() && !choices.iter().any(is_mistakable)
 }
 
 /// # Errors

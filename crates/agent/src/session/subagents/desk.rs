@@ -89,6 +89,7 @@ impl SubagentDesk {
         let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| task.clone());
         let label = self.runtime.masker.mask_entering(&text::title::title(&label)).text.into_owned();
         let label: String = label.chars().take(LABEL).collect();
+        let label = self.handle.subagents.own_label(&label);
         let full = model.info().full_name();
         let other = Some(full).filter(|full| *full != self.config.model.info().full_name());
         let begun = self.begin_session(place, &label, other).await;

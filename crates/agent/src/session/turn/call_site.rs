@@ -45,6 +45,7 @@ impl CallSite<'_> {
             spending: self.spending.to_owned(),
             waited,
             cancel: self.held.cancel(),
+            skills_list: None,
             subagents: None,
             person: None,
         }

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use context::Prefix;
 use context::elicitation::QuestionEnd;
 use context::segment::Source;
 use context::tools::server_of;
@@ -19,7 +20,7 @@ use media::Picture;
 use policy::Effect;
 use serde_json::Value;
 use store::{AttachedWrites, CallEnd, CallId, Claim, LeaseOwner, NewCall, Principal};
-use tools::{CallPlace, CheckedCall, SUBAGENT_TOOLS, ToolOutput, ToolRegistry};
+use tools::{CallPlace, CheckedCall, LIST_SKILLS, SUBAGENT_TOOLS, ToolOutput, ToolRegistry};
 
 use super::Turn;
 use super::approval::{Permit, ProposedCall};
@@ -297,6 +298,11 @@ impl Turn<'_> {
             let mut place = site.call_place(self.runtime, (answer, trust, part_of), limits.waited.clone());
             if server_of(&asked.tool).is_some() {
                 place.person = Some(Arc::new(self.person(site, id, &asked)));
+            }
+            if asked.tool == LIST_SKILLS {
+                let request = self.runtime.recent_request(&Principal::Owner, site.tree).await?;
+                let prefix = request.as_ref().and_then(|request| request.prefix.as_ref());
+                place.skills_list = prefix.and_then(Prefix::skills_list).map(str::to_owned);
             }
             if SUBAGENT_TOOLS.contains(&asked.tool.as_str()) {
                 place.subagents = Some(Arc::new(self.subagents(site, answer, limits)));

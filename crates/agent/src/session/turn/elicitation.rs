@@ -20,7 +20,7 @@ use super::call_site::CallSite;
 use super::calls::AskedCall;
 use crate::call::Call;
 use crate::event::QuestionKind;
-use crate::questions::{ANSWER, Answer, Decision, Form, Question, QuestionContext, in_subagent};
+use crate::questions::{ADDRESS, ANSWER, Answer, Decision, Form, Question, QuestionContext, in_subagent};
 use crate::runtime::Runtime;
 
 /// Characters of what a server says, lines of it that are shown, bytes of its form, and of an address that it sends a person to.
@@ -79,7 +79,7 @@ impl PersonOfCall {
                 ("Answer it? It is told to that server", Some(form))
             }
             ElicitationMode::Url(address) => {
-                about.push(format!("address at {}: {address}", host(&address)?));
+                about.push(format!("{ADDRESS}{}: {address}", host(&address)?));
                 ("Say y once you have been there, if you trust that address", None)
             }
         };

@@ -144,6 +144,7 @@ impl Turn<'_> {
             spending: String::new(),
             waited: WaitedTime::default(),
             cancel: held.cancel(),
+            skills_list: None,
             subagents: None,
             person: None,
         };

@@ -14,7 +14,7 @@ use text::mask::{Masker, Secret};
 use workspace::{AllowedRoots, Root, StoreGuard};
 
 use super::*;
-use crate::files::fixture::{Recorded, place as call_place};
+use crate::files::fixture::{RowRecorder, place as call_place};
 use crate::session_skills::FollowedSkills;
 use crate::{SeenFiles, ToolScope};
 
@@ -55,7 +55,7 @@ impl Tree {
             commands: None,
             hooks: Vec::new(),
         };
-        let recorded = Recorded { outside: outside.to_vec(), ..Recorded::default() };
+        let recorded = RowRecorder { outside: outside.to_vec(), ..RowRecorder::default() };
         let call = CallScope {
             scope: &scope,
             place: &call_place(),

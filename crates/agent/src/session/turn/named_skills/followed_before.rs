@@ -6,12 +6,13 @@ use std::sync::Arc;
 use loom::{Ascent, Block, NodeId, PositionId, Role, RowError, Seq, ToolStatus, TreeId, TreeReader};
 use serde_json::Value;
 use store::Principal;
-use tools::{READ, ToolRegistry};
+use tools::{READ, SPAWN, ToolRegistry};
 
 use super::named_at;
 use crate::error::AgentError;
+use crate::event::SessionEvent;
 use crate::session::subagents::result_of;
-use crate::session::turn::calls::AskedCall;
+use crate::session::turn::calls::{AskedCall, tool_author};
 use crate::session::turn::{Turn, TurnConfig};
 use crate::session::unanswered::original;
 
@@ -27,28 +28,42 @@ struct FollowedBefore {
     succeeded: BTreeSet<String>,
     /// Skills that were named.
     named: Vec<String>,
-    /// Subagents whose results began one of the turns.
-    subagents: BTreeSet<String>,
+    /// Subagents whose results began one of the turns, with where these stand.
+    subagents: BTreeMap<String, PositionId>,
 }
 
 impl FollowedBefore {
     /// Of the turns that answered a text, of the one in which it was said, and of those that began the subagents whose
-    /// results began one of these, by the answers that began them. Subagents of which that is not known are left in it.
+    /// results began one of these: by the answers that began them, or where their trees are gone by what was said above the
+    /// results of their beginning. Subagents of which neither is known are left in it, and all of them without the answers.
     fn of(
         rows: &dyn TreeReader,
         text: PositionId,
-        began_by: &BTreeMap<String, NodeId>,
+        began_by: Option<&BTreeMap<String, NodeId>>,
     ) -> Result<Self, RowError> {
         let mut found = Self::default();
         found.add_turn(rows, text)?;
+        let Some(began_by) = began_by else { return Ok(found) };
         let mut looked_at = BTreeSet::new();
         loop {
-            let next = found.subagents.iter().find(|name| began_by.contains_key(*name)).cloned();
-            let Some(name) = next else { return Ok(found) };
+            let mut next = None;
+            for (name, result) in &found.subagents {
+                let began = match began_by.get(name) {
+                    Some(answer) => {
+                        let row = rows.node(*answer)?.ok_or_else(|| RowError::missing("node", answer))?;
+                        Some(row.node.position)
+                    }
+                    None => said_to_begin(rows, *result, name)?,
+                };
+                next = began.map(|began| (name.clone(), began));
+                if next.is_some() {
+                    break;
+                }
+            }
+            let Some((name, began)) = next else { return Ok(found) };
             found.subagents.remove(&name);
-            if let Some(answer) = began_by.get(&name).filter(|answer| looked_at.insert(**answer)) {
-                let row = rows.node(*answer)?.ok_or_else(|| RowError::missing("node", answer))?;
-                found.add_turn(rows, row.node.position)?;
+            if looked_at.insert(began) {
+                found.add_turn(rows, began)?;
             }
         }
     }
@@ -93,7 +108,7 @@ impl FollowedBefore {
         if let Some(subagent) = result_of(&row.node.author)
             && begun_by(rows, position)? == row.seq
         {
-            self.subagents.insert(subagent.to_owned());
+            self.subagents.entry(subagent.to_owned()).or_insert(position);
         }
         Ok(())
     }
@@ -105,6 +120,30 @@ impl FollowedBefore {
         reads.for_each(|(_, arguments)| registry.follow_read(&arguments));
         registry.follow_named(&named);
     }
+}
+
+/// The result of the call that began a subagent, above what that came to.
+fn said_to_begin(
+    rows: &dyn TreeReader,
+    from: PositionId,
+    name: &str,
+) -> Result<Option<PositionId>, RowError> {
+    let begins = |block: &Block| match block {
+        Block::ToolResult { status: ToolStatus::Ok, blocks, .. } => matches!(
+            blocks.first(),
+            Some(Block::Text { text }) if text.strip_prefix(name).is_some_and(|rest| rest.starts_with(" ("))
+        ),
+        _ => false,
+    };
+    for position in Ascent::new(rows, from) {
+        let position = position?;
+        let row = rows.node(position.id.original())?;
+        if row.is_some_and(|row| row.node.author == tool_author(SPAWN) && row.node.content.iter().any(begins))
+        {
+            return Ok(Some(position.id));
+        }
+    }
+    Ok(None)
 }
 
 /// The operation that began the turn of a node.
@@ -124,6 +163,10 @@ impl Turn<'_> {
         let (Some(registry), Some(text)) = (&config.tools, text) else { return };
         if let Err(error) = self.follow_as_before(registry, tree, text).await {
             tracing::error!(%error, "which skills were followed before is not known");
+            self.log.push(SessionEvent::notice(format!(
+                "which skills were followed before is not known ({error}): until this turn ends only reading is allowed; say it \
+                 anew to go on without them"
+            )));
             registry.follow_unknown();
         }
     }
@@ -135,14 +178,14 @@ impl Turn<'_> {
         text: PositionId,
     ) -> Result<(), AgentError> {
         let who = &Principal::Owner;
-        let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, &BTreeMap::new());
+        let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, None);
         let mut found = self.runtime.read(who, tree, read).await?;
         if !found.subagents.is_empty() {
             let began_by = self.runtime.answers_of_subagents(self.session, tree).await?;
-            let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, &began_by);
+            let read = move |rows: &dyn TreeReader| FollowedBefore::of(rows, text, Some(&began_by));
             found = self.runtime.read(who, tree, read).await?;
         }
-        if let Some(name) = found.subagents.first() {
+        if let Some((name, _)) = found.subagents.first_key_value() {
             return Err(AgentError::Refused(format!("which turn began {name} is not known")));
         }
         let registry = Arc::clone(registry);
@@ -162,7 +205,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::session::turn::calls::tool_author;
 
     /// A text below those before it, in a turn that it begins where none is named; with its turn.
     fn say(
@@ -197,7 +239,7 @@ mod tests {
         text: PositionId,
         began_by: &BTreeMap<String, NodeId>,
     ) -> (Vec<String>, Vec<String>) {
-        let found = FollowedBefore::of(&fixture.tree, text, began_by).unwrap();
+        let found = FollowedBefore::of(&fixture.tree, text, Some(began_by)).unwrap();
         (found.reads.into_iter().map(|(id, _)| id).collect(), found.named)
     }
 
@@ -208,8 +250,8 @@ mod tests {
         let (_, turn) = say(&mut fixture, None, named, vec![Block::text("Paint.")]);
         owner(&mut fixture, Some(turn));
         called(&mut fixture, turn, ("first", "read"), "a");
-        let other = called(&mut fixture, turn, ("other", "spawn"), "It has begun.");
-        let second = called(&mut fixture, turn, ("second", "spawn"), "It has begun.");
+        let other = called(&mut fixture, turn, ("other", "spawn"), "sub-2 (other) has begun.");
+        let second = called(&mut fixture, turn, ("second", "spawn"), "sub-1 (second) has begun.");
         let names = ["sub-2", "sub-1"].map(str::to_owned);
         (fixture, names.into_iter().zip([other, second]).collect())
     }
@@ -228,9 +270,32 @@ mod tests {
                 (Vec::new(), Vec::new())
             };
             assert_eq!(read_and_named(&fixture, text, &began_by), expected, "{joins}");
-            // One of which is not known what began it is said to be.
-            let unknown = FollowedBefore::of(&fixture.tree, text, &BTreeMap::new()).unwrap().subagents;
-            assert_eq!(unknown.len(), usize::from(followed));
+            // What began one whose tree is gone is said above.
+            assert_eq!(read_and_named(&fixture, text, &BTreeMap::new()), expected, "{joins}");
+        }
+    }
+
+    #[test]
+    fn a_subagent_of_which_is_not_known_what_began_it_is_left() {
+        for (tool, said, is_known) in [
+            ("spawn", "sub-3 (docs) has begun.", true),
+            ("spawn", "sub-30 (docs) has begun.", false),
+            ("spawn", "I began sub-3 (docs).", false),
+            ("subagent_status", "sub-3 (docs) has ended", false),
+        ] {
+            let mut fixture = Fixture::new(Mode::Dialogue);
+            let (_, turn) = owner(&mut fixture, None);
+            called(&mut fixture, turn, ("first", "read"), "a");
+            called(&mut fixture, turn, ("call", tool), said);
+            let (text, _) = owner(&mut fixture, None);
+            let result = (Role::Tool, tool_author("subagent/sub-3"));
+            say(&mut fixture, None, result, vec![Block::text("Done.")]);
+            let found = FollowedBefore::of(&fixture.tree, text, Some(&BTreeMap::new())).unwrap();
+            assert_eq!(
+                (found.subagents.is_empty(), found.reads.len()),
+                (is_known, usize::from(is_known)),
+                "{tool} {said}"
+            );
         }
     }
 
