@@ -3,32 +3,9 @@
 
 use std::ops::Range;
 
-use text::finding::Finding;
-use text::sanitiser::{DetectionKind, sanitise};
+use text::sanitiser::sanitise;
 
 use super::Handoff;
-
-/// A warning for each line and each kind of what is found in it.
-pub(crate) fn findings(text: &str) -> Vec<Finding> {
-    // A byte order mark at the beginning is read as one.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut found: Vec<Finding> = Vec::new();
-    let (mut line, mut counted) = (1, 0);
-    for detection in sanitise(text).detections {
-        let start = detection.bytes.start;
-        line += text[counted..start].matches('\n').count();
-        counted = start;
-        let (code, what) = told(detection.kind);
-        let is_same = |other: &Finding| other.code == code;
-        if found.iter().rev().take_while(|other| other.line == Some(line)).any(is_same) {
-            continue;
-        }
-        let before = text[..start].rsplit('\n').next().unwrap_or_default();
-        let column = before.chars().count() + 1;
-        found.push(Finding::warning(code, format!("from character {column} on: {what}")).at(line));
-    }
-    found
-}
 
 /// Puts each entry in brackets that has a part in what speaks to a model, also where that goes over several entries.
 pub(crate) fn bracket(handoff: &mut Handoff) {
@@ -49,7 +26,7 @@ pub(crate) fn bracket(handoff: &mut Handoff) {
                 |place: &Range<usize>| place.start < detection.bytes.end && detection.bytes.start < place.end;
             for (reason, place) in reasons.iter_mut().zip(&places) {
                 if overlaps(place) {
-                    reason.get_or_insert(told(detection.kind).0);
+                    reason.get_or_insert(detection.kind.code());
                 }
             }
         }
@@ -69,26 +46,10 @@ pub(crate) fn bracket(handoff: &mut Handoff) {
 /// A line in brackets with the reason; none where nothing in it speaks to a model.
 pub(crate) fn bracketed_text(line: &str) -> Option<String> {
     let detection = sanitise(line).detections.into_iter().next()?;
-    Some(in_brackets(told(detection.kind).0, line))
+    Some(in_brackets(detection.kind.code(), line))
 }
 
 /// A line in brackets that it does not close itself.
 fn in_brackets(reason: &str, line: &str) -> String {
     format!("[{reason}: {}]", line.replace('[', "(").replace(']', ")"))
-}
-
-fn told(kind: DetectionKind) -> (&'static str, &'static str) {
-    match kind {
-        DetectionKind::Hidden => {
-            ("hidden_characters", "characters that are not seen, or that a terminal obeys")
-        }
-        DetectionKind::RoleTag => ("role_tag", "a tag or token by which models tell who speaks"),
-        DetectionKind::RoleMarker => {
-            ("role_marker", "a role with a colon at the start of the entry, as if it spoke")
-        }
-        DetectionKind::OverridePhrase => {
-            ("override_phrase", "words that would have instructions ignored, or told")
-        }
-        DetectionKind::Encoded => ("encoded_text", "a long text in Base64 or hexadecimal digits"),
-    }
 }
