@@ -315,6 +315,7 @@ fn with_store(
         | Command::Mcp(_)
         | Command::Policy(_)
         | Command::Sessions(_)
+        | Command::Cards(_)
         | Command::Skills(_)
         | Command::Tools(_)
         | Command::Tree(
