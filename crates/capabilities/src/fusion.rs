@@ -2,7 +2,7 @@
 //! (spec: capabilities §3).
 //!
 //! What is measured of the words is made one likelihood by a logistic function, whose weights were fitted to labelled
-//! requests of 4 to 100 cards, half of which no card was for. Phrases that a card names itself speak beside it: they and the
+//! requests among 4 to 100 cards, for many of which there was no card. Phrases that a card names itself speak beside it: they and the
 //! likelihood are independent reasons, either of which can be enough.
 
 use serde::Serialize;
