@@ -18,6 +18,9 @@ const EXAMPLES: f64 = 1.5;
 const DESCRIPTION: f64 = 1.5;
 const BODY: f64 = 0.5;
 
+/// Calls its second argument with every word of the first.
+pub(super) type Divide<'d> = dyn Fn(&str, &mut dyn FnMut(&str)) + 'd;
+
 /// Words of cards.
 #[derive(Debug, Default)]
 pub struct Bm25 {
@@ -38,17 +41,16 @@ impl Bm25 {
                 (BODY, card.body.clone()),
             ]
         };
-        Self::of_texts(cards.iter().map(fields).collect(), &|text, each| for_each_token(text, each))
+        Self::of_texts(&cards.iter().map(fields).collect::<Vec<_>>(), &|text, each| {
+            for_each_token(text, each)
+        })
     }
 
     /// Takes the weighted texts of each card, divided into words by a function.
-    pub(crate) fn of_texts(
-        cards: Vec<Vec<(f64, String)>>,
-        divide: &dyn Fn(&str, &mut dyn FnMut(&str)),
-    ) -> Self {
+    pub(crate) fn of_texts(cards: &[Vec<(f64, String)>], divide: &Divide<'_>) -> Self {
         // Sums of fractions depend on their order.
         let mut weights: Vec<BTreeMap<String, f64>> = Vec::with_capacity(cards.len());
-        for fields in &cards {
+        for fields in cards {
             let mut of_card: BTreeMap<String, f64> = BTreeMap::new();
             for (weight, text) in fields {
                 divide(text, &mut |word| *of_card.entry(word.to_owned()).or_default() += weight);
@@ -73,11 +75,7 @@ impl Bm25 {
         self.scores_divided(message, &|text, each| for_each_token(text, each))
     }
 
-    pub(crate) fn scores_divided(
-        &self,
-        message: &str,
-        divide: &dyn Fn(&str, &mut dyn FnMut(&str)),
-    ) -> Vec<f64> {
+    pub(crate) fn scores_divided(&self, message: &str, divide: &Divide<'_>) -> Vec<f64> {
         let mut words: BTreeMap<String, f64> = BTreeMap::new();
         divide(message, &mut |word| *words.entry(word.to_owned()).or_default() += 1.0);
         let (mut scores, mut mass) = (vec![0.0; self.cards], 0.0);

@@ -19,7 +19,7 @@ impl Letters {
             let named = [&card.name, &card.description].map(String::as_str).join("\n");
             vec![(2.0, named), (2.0, card.keywords.join("\n")), (1.0, card.examples.join("\n"))]
         };
-        Self(Bm25::of_texts(cards.iter().map(fields).collect(), &for_each_piece))
+        Self(Bm25::of_texts(&cards.iter().map(fields).collect::<Vec<_>>(), &for_each_piece))
     }
 
     /// Score of each card for the pieces of a message.

@@ -19,7 +19,7 @@ pub fn beginning(text: &str, most: usize) -> &str {
     };
     // A block of code ends what stands before it, and itself, also without a blank line.
     let edges = blocks.iter().flat_map(|block| [block.start, block.end]);
-    let edge = edges.filter(|edge| *edge <= limit).last().unwrap_or(0);
+    let edge = edges.rev().find(|edge| *edge <= limit).unwrap_or(0);
     let paragraph = last(&mut paragraph_starts(text)).max(edge);
     let sentence = last(&mut sentence_ends(text));
     let end = match paragraph {
