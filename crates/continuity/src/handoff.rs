@@ -10,6 +10,7 @@ mod parser;
 
 pub(crate) use activity::activity;
 use text::finding::Finding;
+use text::sanitiser;
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
 pub const MAX_BYTES: usize = 2048;
@@ -157,7 +158,7 @@ pub fn check(text: &str) -> Vec<Finding> {
     }
     let outline = parser::read(text);
     found.extend(activity::findings(&outline));
-    found.extend(bracketed::findings(text));
+    found.extend(sanitiser::findings(text));
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
     if found.len() > MOST_TOLD {

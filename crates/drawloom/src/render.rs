@@ -7,6 +7,7 @@
 mod approvals;
 mod authors;
 mod calls;
+mod cards;
 mod chat;
 mod checks;
 mod columns;
@@ -220,6 +221,13 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             let amount = columns::count(found.skills as u64, "skill", "skills");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
         }
+        CommandOutcome::Cards(found) => cards::list(found, to),
+        CommandOutcome::CardsChecked(found) => {
+            let amount = columns::count(found.cards as u64, "card", "cards");
+            RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
+        }
+        CommandOutcome::CardWritten(told) => done(&told.result.path, &told.sentence, to),
+        CommandOutcome::CardsSelected(found) => cards::selected(found, to),
         CommandOutcome::HandoffChecked(found) => {
             let amount = columns::count(found.bytes as u64, "byte", "bytes");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))

@@ -319,6 +319,7 @@ fn with_store(
         | Command::Mcp(_)
         | Command::Policy(_)
         | Command::Sessions(_)
+        | Command::Cards(_)
         | Command::Skills(_)
         | Command::Tools(_)
         | Command::Tree(

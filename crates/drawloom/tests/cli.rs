@@ -32,6 +32,8 @@ mod cache_setup;
 mod call_results;
 #[path = "cli/calls_shown.rs"]
 mod calls_shown;
+#[path = "cli/cards.rs"]
+mod cards;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]

@@ -3,32 +3,9 @@
 
 use std::ops::Range;
 
-use text::finding::Finding;
 use text::sanitiser::{DetectionKind, sanitise};
 
 use super::Handoff;
-
-/// A warning for each line and each kind of what is found in it.
-pub(crate) fn findings(text: &str) -> Vec<Finding> {
-    // A byte order mark at the beginning is read as one.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut found: Vec<Finding> = Vec::new();
-    let (mut line, mut counted) = (1, 0);
-    for detection in sanitise(text).detections {
-        let start = detection.bytes.start;
-        line += text[counted..start].matches('\n').count();
-        counted = start;
-        let (code, what) = told(detection.kind);
-        let is_same = |other: &Finding| other.code == code;
-        if found.iter().rev().take_while(|other| other.line == Some(line)).any(is_same) {
-            continue;
-        }
-        let before = text[..start].rsplit('\n').next().unwrap_or_default();
-        let column = before.chars().count() + 1;
-        found.push(Finding::warning(code, format!("from character {column} on: {what}")).at(line));
-    }
-    found
-}
 
 /// Puts each entry in brackets that has a part in what speaks to a model, also where that goes over several entries.
 pub(crate) fn bracket(handoff: &mut Handoff) {
@@ -81,7 +58,7 @@ pub(crate) fn bracketed_lines(text: &str) -> String {
         match detections.iter().find(is_in).filter(|_| !(entry.starts_with('[') && entry.ends_with(']'))) {
             Some(detection) => {
                 out += mark;
-                out += &in_brackets(told(detection.kind).0, &sanitise(entry).text);
+                out += &in_brackets(detection.kind, &sanitise(entry).text);
                 out += &line[said.len()..];
             }
             None => out += line,
@@ -105,7 +82,7 @@ pub(crate) fn bracketed_text(line: &str) -> Option<String> {
 
 /// A line in brackets that it does not close itself, with the reason.
 pub(crate) fn in_brackets(kind: DetectionKind, line: &str) -> String {
-    format!("[{}: {}]", told(kind).0, line.replace('[', "(").replace(']', ")"))
+    format!("[{}: {}]", kind.code(), line.replace('[', "(").replace(']', ")"))
 }
 
 /// Whether a line is one as [`in_brackets`] makes them.
@@ -119,21 +96,5 @@ pub(crate) fn is_in_brackets(line: &str) -> bool {
         DetectionKind::OverridePhrase,
         DetectionKind::Encoded,
     ];
-    parts.is_some_and(|(reason, _)| kinds.into_iter().any(|kind| told(kind).0 == reason))
-}
-
-fn told(kind: DetectionKind) -> (&'static str, &'static str) {
-    match kind {
-        DetectionKind::Hidden => {
-            ("hidden_characters", "characters that are not seen, or that a terminal obeys")
-        }
-        DetectionKind::RoleTag => ("role_tag", "a tag or token by which models tell who speaks"),
-        DetectionKind::RoleMarker => {
-            ("role_marker", "a role with a colon at the start of the entry, as if it spoke")
-        }
-        DetectionKind::OverridePhrase => {
-            ("override_phrase", "words that would have instructions ignored, or told")
-        }
-        DetectionKind::Encoded => ("encoded_text", "a long text in Base64 or hexadecimal digits"),
-    }
+    parts.is_some_and(|(reason, _)| kinds.into_iter().any(|kind| kind.code() == reason))
 }
