@@ -41,6 +41,7 @@ fn decided(policy: &Policy, line: &str) -> Decision {
     let command = CommandFacts {
         line: line.to_owned(),
         directory: RelativePath::root(),
+        directory_is_direct: true,
         further_root: None,
         network: NetworkWish::Off,
         publishes: false,

@@ -94,7 +94,7 @@ mod tests {
             assert!(!is_secret(name, value), "{name}");
             assert!(is_secret("API_KEY", value), "{value}");
         }
-        assert!(is_secret("AUTH_URL", "https://me:hunter2@a.example/"));
+        assert!(is_secret("AUTH_URL", "https://me@a.example/"));
         assert!(is_secret("AUTH_URL", "https://a.example/?key=hunter2"));
         let plain =
             "X-Team X-Author AUTHORS LOG_LEVEL KEYBOARD X-Keyboard MONKEY turkey2 SECRETARY KEYWORDS BYPASS";

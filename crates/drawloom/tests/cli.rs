@@ -174,6 +174,8 @@ mod mcp_http;
 mod mcp_login;
 #[path = "cli/mcp_published.rs"]
 mod mcp_published;
+#[path = "cli/mcp_removal.rs"]
+mod mcp_removal;
 #[path = "cli/mcp_serve.rs"]
 mod mcp_serve;
 #[path = "cli/mcp_server.rs"]

@@ -331,7 +331,7 @@ fn moves(line: &CommandLine, command: &CommandFacts) -> bool {
 /// Why nobody knows which file below the root a redirection is to, before its line runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unlocated {
-    /// It goes up by `..` from a name that is or may be a link.
+    /// Upwards by `..` from a name that is or may be a link.
     GoesUp,
     Else,
 }

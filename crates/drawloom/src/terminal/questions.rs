@@ -50,7 +50,7 @@ impl Questions {
 
 /// What came of asking for the fields of a form.
 enum Filled {
-    /// Their texts, by name.
+    /// Texts of the fields, by name.
     Fields(Vec<(String, String)>),
     /// A command of the question, typed at a field.
     Command(String),

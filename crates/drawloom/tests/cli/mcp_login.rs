@@ -189,7 +189,6 @@ fn field<'q>(query: &'q [(String, String)], name: &str) -> &'q str {
     query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
 }
 
-/// It is followed, or copied, from there: the terminal itself breaks it.
 #[test]
 fn the_address_to_log_in_at_is_a_row_of_its_own() {
     let site = Issuer::default().site();
@@ -209,9 +208,7 @@ fn comes_back(query: &[(String, String)], with: &str) -> String {
     let (host, path) = place.split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path}?{with} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    std::io::read_to_string(stream).unwrap()
 }
 
 /// Logs in as an owner who says yes.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::exec::{exec, world, world_with};
 use crate::tools::{calls, nodes};
-use crate::undo_states::as_user;
+use crate::undo_states::user_command;
 use crate::world::{Run, World, text};
 
 /// Who runs the program.
@@ -115,9 +115,12 @@ fn ended(child: Child) -> Value {
     serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
 }
 
-/// Another process of the same user's, where namespaces are made.
+/// Another process of the same user's, where namespaces are made. All that is there was given to the user before the first.
 fn beside(world: &World, user: User, arguments: &[&str]) -> Run {
-    if user == User::Nobody { as_user(world, arguments) } else { world.run(arguments) }
+    match user {
+        User::Nobody => user_command(world, arguments).output().unwrap().into(),
+        _ => world.run(arguments),
+    }
 }
 
 /// The one question that waits, once it does.
