@@ -20,9 +20,9 @@ pub const MAX_BYTES: u64 = 1024 * 1024;
 /// Who the agent is, unless a profile says otherwise.
 const IDENTITY: &str = "You are a helpful assistant that runs on the owner's own machine. Answer plainly and say when you do not know.";
 
-/// What a session of this kind begins with, `handoff` being the path of its handoff if it has one. Without a workspace that may be loaded, only who the agent is. A file
-/// that cannot be read, or is not the one the owner accepted, is left out with its reason; one that is not there
-/// costs nothing.
+/// What a session of this kind begins with, `handoff` being the path of its handoff if it has one. Without a workspace
+/// that may be loaded, only who the agent is. A file that cannot be read, or is not the one the owner accepted, is left
+/// out with its reason; one that is not there costs nothing.
 pub fn bootstrap(
     root: Option<&Root>,
     accepted: &Accepted,
