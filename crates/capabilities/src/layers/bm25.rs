@@ -42,7 +42,7 @@ impl Bm25 {
             ]
         };
         Self::of_texts(&cards.iter().map(fields).collect::<Vec<_>>(), &|text, each| {
-            for_each_token(text, each)
+            for_each_token(text, each);
         })
     }
 
