@@ -34,13 +34,13 @@ pub struct SelectionRules<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     Excluded,
-    /// It is for sessions of another kind.
+    /// The card is for sessions of another kind.
     SessionType,
-    /// Its score is below its threshold.
+    /// Score below the threshold of the card.
     Threshold,
     /// Nothing of its text fits into its length.
     NothingFits,
-    /// It does not fit into what is left of the budget, or comes behind one that does not.
+    /// The text does not fit into what is left of the budget, or comes behind one that does not.
     Budget,
 }
 

@@ -16,9 +16,9 @@ pub enum CardState {
     Excluded,
     /// A rule of files, of frontmatter or of texts.
     Refused,
-    /// Its folder is not allowed, or its workspace not trusted. It was not read.
+    /// Not read: the folder is not allowed, or the workspace not trusted.
     NotAllowed,
-    /// Cards are switched off. It was not read.
+    /// Not read: cards are switched off.
     Off,
 }
 
@@ -57,7 +57,7 @@ pub struct CardContent {
 /// `cards list`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CardsShown {
-    /// Those that can be selected by their ids, then the others by their paths.
+    /// Cards that can be selected by their ids, then the others by their paths.
     pub cards: Vec<CardShown>,
     /// Folders that were not looked at.
     pub refused: Vec<capabilities::RefusedPlace>,
@@ -115,7 +115,7 @@ pub struct CardExplained {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CardsSelected {
     pub tags: Vec<TagScore>,
-    /// Those that are sent in their order, then the others by their scores.
+    /// Cards that are sent in their order, then the others by their scores.
     pub cards: Vec<CardExplained>,
     /// Tokens of what is sent, and most that there may be.
     pub tokens: u64,
