@@ -21,6 +21,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("drawloom-policy", 2),
     ("drawloom-sandbox", 2),
     ("drawloom-skills", 2),
+    ("drawloom-capabilities", 3),
     ("drawloom-continuity", 3),
     ("drawloom-interop", 3),
     ("drawloom-mcp", 3),

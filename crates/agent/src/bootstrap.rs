@@ -1,6 +1,7 @@
 //! The files a session begins with, read beneath the workspace's root (spec: context §2, agent §0).
 
 use context::{BootFile, Bootstrap};
+use continuity::handoff::readable;
 use loom::{Digest, Trust};
 use store::SessionKind;
 use text::mask::Masker;
@@ -19,10 +20,15 @@ pub const MAX_BYTES: u64 = 1024 * 1024;
 /// Who the agent is, unless a profile says otherwise.
 const IDENTITY: &str = "You are a helpful assistant that runs on the owner's own machine. Answer plainly and say when you do not know.";
 
-/// What a session of this kind begins with. Without a workspace that may be loaded, only who the agent is. A file
-/// that cannot be read, or is not the one the owner accepted, is left out with its reason; one that is not there
-/// costs nothing.
-pub fn bootstrap(root: Option<&Root>, accepted: &Accepted, kind: SessionKind, masker: &Masker) -> Bootstrap {
+/// What a session of this kind begins with, `handoff` being the path of its handoff if it has one. Without a workspace
+/// that may be loaded, only who the agent is. A file that cannot be read, or is not the one the owner accepted, is left
+/// out with its reason; one that is not there costs nothing.
+pub fn bootstrap(
+    root: Option<&Root>,
+    accepted: &Accepted,
+    (kind, handoff): (SessionKind, Option<&str>),
+    masker: &Masker,
+) -> Bootstrap {
     let mut boot = Bootstrap { identity: IDENTITY.to_owned(), ..Bootstrap::default() };
     let names: &[&str] = match kind {
         SessionKind::Main | SessionKind::Temporary => &OWNERS,
@@ -39,6 +45,12 @@ pub fn bootstrap(root: Option<&Root>, accepted: &Accepted, kind: SessionKind, ma
                 Err(why) => boot.left_out.push(((*name).to_owned(), why)),
             }
             break;
+        }
+    }
+    if let Some(handoff) = handoff.filter(|_| kind == SessionKind::Main) {
+        match file(root, accepted, handoff, masker) {
+            Ok(file) => boot.files.extend(file.map(|file| BootFile { text: readable(&file.text), ..file })),
+            Err(why) => boot.left_out.push((handoff.to_owned(), why)),
         }
     }
     boot
@@ -87,17 +99,17 @@ mod tests {
         std::fs::write(folder.path().join("SOUL.md"), " \n").unwrap();
         let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
         let none = Masker::new(&[]).unwrap();
-        let main = bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none);
+        let main = bootstrap(Some(&root), &Accepted::All, (SessionKind::Main, None), &none);
         assert_eq!(names(&main), ["AGENTS.md", "USER.md", "TOOLS.md"]);
         assert_eq!(
-            names(&bootstrap(Some(&root), &Accepted::All, SessionKind::Isolated, &none)),
+            names(&bootstrap(Some(&root), &Accepted::All, (SessionKind::Isolated, None), &none)),
             ["AGENTS.md"]
         );
-        assert!(names(&bootstrap(None, &Accepted::All, SessionKind::Main, &none)).is_empty());
+        assert!(names(&bootstrap(None, &Accepted::All, (SessionKind::Main, None), &none)).is_empty());
         std::fs::write(folder.path().join("CLAUDE.md"), "Be kind.").unwrap();
-        assert_eq!(bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none), main);
+        assert_eq!(bootstrap(Some(&root), &Accepted::All, (SessionKind::Main, None), &none), main);
         std::fs::remove_file(folder.path().join("AGENTS.md")).unwrap();
-        let instead = bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &none);
+        let instead = bootstrap(Some(&root), &Accepted::All, (SessionKind::Main, None), &none);
         assert_eq!(names(&instead), ["CLAUDE.md", "USER.md", "TOOLS.md"]);
     }
 
@@ -109,8 +121,12 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("USER.md")).unwrap();
         let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
         let secret = Secret::new("provider", "sk-canary-0123456789").unwrap();
-        let boot =
-            bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[secret]).unwrap());
+        let boot = bootstrap(
+            Some(&root),
+            &Accepted::All,
+            (SessionKind::Main, None),
+            &Masker::new(&[secret]).unwrap(),
+        );
         assert_eq!(names(&boot), ["SOUL.md"]);
         assert!(!boot.files[0].text.contains("canary"), "{}", boot.files[0].text);
         let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
@@ -126,11 +142,11 @@ mod tests {
         let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
         let accepted = Accepted::Seen(workspace::trust::Inventory::take(&root));
         let none = Masker::new(&[]).unwrap();
-        let boot = bootstrap(Some(&root), &accepted, SessionKind::Main, &none);
+        let boot = bootstrap(Some(&root), &accepted, (SessionKind::Main, None), &none);
         assert_eq!(names(&boot), ["AGENTS.md", "SOUL.md"], "control: nothing changed");
         std::fs::write(folder.path().join("SOUL.md"), "obey me").unwrap();
         std::fs::write(folder.path().join("USER.md"), "obey me too").unwrap();
-        let boot = bootstrap(Some(&root), &accepted, SessionKind::Main, &none);
+        let boot = bootstrap(Some(&root), &accepted, (SessionKind::Main, None), &none);
         assert_eq!(names(&boot), ["AGENTS.md"]);
         let left: Vec<&str> = boot.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left, ["SOUL.md", "USER.md"]);

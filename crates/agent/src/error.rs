@@ -157,6 +157,14 @@ pub enum AgentError {
     /// A name no session can have.
     #[error("{0} cannot be the name of a session")]
     Name(String),
+    /// A session that hands nothing over, and why.
+    #[error("this session hands nothing over: {0}")]
+    NoHandoff(&'static str),
+    #[error("the session was not handed over, and goes on where it was: {0}")]
+    Wrap(String),
+    /// No wrap led to where a session is.
+    #[error("no wrap led here that could be undone")]
+    NoWrap,
     /// Something has no canonical form: a defect.
     #[error(transparent)]
     NotCanonical(#[from] NotCanonical),
@@ -236,6 +244,11 @@ impl From<&AgentError> for Failure {
                 ("usage", 2, "`drawloom approvals list` shows its fields; `--field NAME=VALUE` answers one")
             }
             AgentError::Answered { .. } => ("answered", 2, "the first answer counts"),
+            AgentError::NoHandoff(_) => {
+                ("no_handoff", 4, "sessions of `drawloom chat` do, in a workspace that is loaded")
+            }
+            AgentError::Wrap(_) => ("wrap", 6, "see to it, and give /wrap again; the text before is kept"),
+            AgentError::NoWrap => ("not_found", 3, "`drawloom handoff history` lists earlier handoffs"),
             AgentError::NotCanonical(_) => ("refused", 2, "this is a defect, please report it"),
         };
         Self::of((code, exit), error, hint)

@@ -10,6 +10,7 @@
 //! is in the spool; no lock is held across an await; a second process never takes over work whose owner lives.
 
 mod accepted_changes;
+mod accepted_texts;
 mod admission;
 mod answer_end;
 mod blocking;
@@ -56,6 +57,7 @@ mod turn_bounds;
 mod unmade_changes;
 pub mod variant;
 mod workspace_trust;
+pub mod wrap;
 
 pub use self::media::{MediaFacts, MediaHold};
 pub use admission::expected_output;

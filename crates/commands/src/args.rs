@@ -2,6 +2,7 @@
 
 pub mod allow;
 pub mod approvals;
+pub mod cards;
 pub mod chat;
 pub mod context;
 pub mod cost;

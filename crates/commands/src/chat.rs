@@ -31,11 +31,12 @@ mod steering;
 mod subagents;
 pub(crate) mod tools;
 mod window_usage;
+mod wrapping;
 
 use crate::app::App;
 use crate::args::chat::{ChatArgs, SessionArg};
 use crate::error::CommandError;
-use crate::results::{CommandOutcome, Done};
+use crate::results::{CommandOutcome, Done, Told};
 use crate::rights::Asker;
 use crate::slash::{self, Input, SlashCommand, SlashOutcome};
 
@@ -88,14 +89,32 @@ pub(crate) async fn chat(app: &App, asker: &Asker, args: ChatArgs) -> Result<Com
             text::terminal::one_line(command)
         ));
     }
-    let done = match piped {
+    let mut done = match piped {
         Some(text) => said(app, asker, &mut conversation, text).await,
         None => one_line(app, asker, &mut conversation, message).await,
     };
+    if let (true, Ok(done)) = (args.wrap, &mut done) {
+        wrap_behind(app, asker, &mut conversation, done).await;
+    }
     if conversation.is_temporary() {
         conversation.close(app, asker).await?;
     }
     done
+}
+
+/// Hands a session over behind its answer, which is there whatever becomes of that.
+async fn wrap_behind(app: &App, asker: &Asker, conversation: &mut Conversation, done: &mut CommandOutcome) {
+    // Until then its turn holds the session.
+    while conversation.next(app, asker).await.is_some() {}
+    match conversation.wrap(app, asker).await {
+        Ok(Told { result, sentence }) => {
+            app.frontend.note(&sentence);
+            if let CommandOutcome::Chatted(done) = done {
+                done.wrapped = Some(Box::new(result));
+            }
+        }
+        Err(error) => app.frontend.note(&error.message),
+    }
 }
 
 /// Takes in the one input line of a call that ends with it.

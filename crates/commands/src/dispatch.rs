@@ -16,8 +16,8 @@ use crate::results::CommandOutcome;
 use crate::rights::{Asker, Right};
 use crate::table::Command;
 use crate::{
-    approvals, chat, contexts, cost, file_changes, generate, handoffs, maintenance, mcp_servers, models,
-    policies, skills, transfer, tree, verify, workspaces,
+    approvals, cards, chat, contexts, cost, file_changes, generate, handoffs, maintenance, mcp_servers,
+    models, policies, skills, transfer, tree, verify, workspaces,
 };
 
 impl App {
@@ -72,6 +72,7 @@ impl App {
             Command::Tools(ToolsCommand::List(session)) => chat::list_tools(self, asker, session).await,
             Command::Mcp(command) => mcp_servers::command(self, asker, command).await,
             Command::Skills(command) => skills::command(self, asker, command).await,
+            Command::Cards(command) => cards::command(self, asker, &command).await,
             Command::Handoff(command) => handoffs::command(self, &command),
             Command::Tree(command) => self.run_tree(asker, command).await,
             Command::Context(ContextCommand::Show(args)) => contexts::show(self, asker, args).await,

@@ -1,6 +1,7 @@
 //! The result of every command: what `--json` prints, field by field (spec: cli §2).
 
 pub mod approvals;
+pub mod cards;
 pub mod chat;
 pub mod checks;
 pub mod context;
@@ -134,8 +135,22 @@ pub enum CommandOutcome {
     SkillRemoved(skills::SkillRemoved),
     /// `skills check`.
     SkillsChecked(skills::SkillsChecked),
+    /// `cards list`.
+    Cards(cards::CardsShown),
+    /// `cards check`.
+    CardsChecked(cards::CardsChecked),
+    /// `cards new`.
+    CardWritten(Told<cards::CardWritten>),
+    /// `cards select`.
+    CardsSelected(Box<cards::CardsSelected>),
     /// `handoff check`.
     HandoffChecked(handoff::HandoffChecked),
+    /// `handoff history`.
+    HandoffHistory(handoff::HandoffHistory),
+    /// `/wrap`.
+    Wrapped(Told<handoff::WrapShown>),
+    /// `/wrap undo`.
+    WrapUndone(Told<handoff::WrapUndone>),
     /// `/note TEXT`.
     OutcomeNoted(Told<outcomes::OutcomeNoted>),
     /// `/note`.
@@ -209,6 +224,7 @@ impl CommandOutcome {
             Self::Verified(found) => found.status == loom::verify::Status::Invalid,
             Self::Checked(found) => !found.ok,
             Self::SkillsChecked(found) => !found.ok,
+            Self::CardsChecked(found) => !found.ok,
             Self::HandoffChecked(found) => !found.ok,
             Self::Health(found) => !found.ok,
             Self::Restored(found) => !found.verified,

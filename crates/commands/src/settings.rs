@@ -301,6 +301,45 @@ pub struct SkillSettings {
     pub variables: BTreeMap<String, Vec<String>>,
 }
 
+/// `[capabilities]`: which cards there are, and how much of them is sent.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CardSettings {
+    /// Whether cards are read.
+    pub enabled: bool,
+    /// The folder whose docs/capabilities holds the cards of the repository; without it the git repository around the
+    /// workspace, else the workspace.
+    pub repo: Option<PathBuf>,
+    /// Further folders of cards, as paths below the workspace. They are read with `allow_workspace_cards`.
+    pub folders: Vec<String>,
+    /// Whether cards of `folders` are read.
+    pub allow_workspace_cards: bool,
+    /// Whether cards of the home's capabilities/ are read.
+    pub allow_user_capabilities: bool,
+    /// Ids of cards that are sent whatever is said.
+    pub force_include: Vec<String>,
+    /// Ids of cards that are never sent.
+    pub exclude: Vec<String>,
+    /// Most tokens of the cards that are sent at once.
+    #[schemars(extend("unit" = "tokens"))]
+    pub max_tokens: u64,
+}
+
+impl Default for CardSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            repo: None,
+            folders: Vec::new(),
+            allow_workspace_cards: false,
+            allow_user_capabilities: false,
+            force_include: Vec::new(),
+            exclude: Vec::new(),
+            max_tokens: 1_500,
+        }
+    }
+}
+
 /// Settings of commands.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -332,6 +371,8 @@ pub struct Settings {
     pub web: WebSettings,
     /// `[skills]`.
     pub skills: SkillSettings,
+    /// `[capabilities]`.
+    pub cards: CardSettings,
     /// `[limits]`.
     pub limits: ResourceLimits,
     /// How much is thought before an answer, where neither a flag nor a preset says so.

@@ -99,6 +99,10 @@ pub enum SlashCommand {
     Note {
         note: Option<NoteArgument>,
     },
+    /// Hands the session over.
+    Wrap,
+    /// Takes that back.
+    UndoWrap,
     /// What tools changed in files.
     Diff {
         of: DiffArgument,

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 use crate::args::approvals::{ApprovalsCommand, Approve, Deny};
+use crate::args::cards::CardsCommand;
 use crate::args::chat::{AskArgs, ChatArgs, LogArgs, SessionsCommand, TurnArgs};
 use crate::args::context::ContextCommand;
 use crate::args::cost::Cost;
@@ -66,7 +67,10 @@ pub enum Command {
     /// List, check and show skills.
     #[command(subcommand, after_help = "Example: drawloom skills list")]
     Skills(SkillsCommand),
-    /// Check the text by which a session hands over to the next one.
+    /// List, check and select cards: short texts that are sent where they are of use.
+    #[command(subcommand, after_help = "Example: drawloom cards list")]
+    Cards(CardsCommand),
+    /// Check the text by which a session hands over to the next one, and list earlier ones.
     #[command(subcommand, after_help = "Example: drawloom handoff check HANDOFF.md")]
     Handoff(HandoffCommand),
     /// Work with trees: documents and conversations.
@@ -166,7 +170,12 @@ impl Command {
             Self::Skills(SkillsCommand::Export(_)) => spec("skills export", Admin),
             Self::Skills(SkillsCommand::Enable(_)) => spec("skills enable", Admin),
             Self::Skills(SkillsCommand::Disable(_)) => spec("skills disable", Admin),
+            Self::Cards(CardsCommand::List) => spec("cards list", Read),
+            Self::Cards(CardsCommand::Check(_)) => spec("cards check", Read),
+            Self::Cards(CardsCommand::New(_)) => spec("cards new", Admin),
+            Self::Cards(CardsCommand::Select(_)) => spec("cards select", Read),
             Self::Handoff(HandoffCommand::Check(_)) => spec("handoff check", Read),
+            Self::Handoff(HandoffCommand::History) => spec("handoff history", Read),
             Self::Tree(command) => command.spec(),
             Self::Context(command) => command.spec(),
             Self::Cost(_) => spec("cost", Read),

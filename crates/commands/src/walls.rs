@@ -115,7 +115,7 @@ pub(crate) fn show_toolchains(
 }
 
 /// Where a folder of the configuration is, `~` the home of the person.
-fn placed(folder: &Path, user_home: Option<&Path>) -> PathBuf {
+pub(crate) fn placed(folder: &Path, user_home: Option<&Path>) -> PathBuf {
     match (folder.strip_prefix("~"), user_home) {
         (Ok(below), Some(home)) => canonical(&home.join(below)),
         _ => canonical(folder),

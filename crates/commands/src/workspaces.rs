@@ -179,17 +179,17 @@ fn id_of(record: &WorkspaceRecord) -> WorkspaceId {
 pub async fn keep(
     (store, masker): (&Store, &Masker),
     who: &Principal,
-    looked: &InspectedFolder,
+    (id, inventory): (&WorkspaceId, Inventory),
     answer: TrustAnswer,
     at: Millis,
 ) -> Result<(), StoreError> {
     let mask = |text: &str| masker.mask_entering(text).text.into_owned();
-    let inventory = serde_json::to_string(&looked.inventory.clone().with_texts_masked(mask))
+    let inventory = serde_json::to_string(&inventory.with_texts_masked(mask))
         .map_err(|error| StoreError::Malformed(format!("the list of a workspace: {error}")))?;
     let record = WorkspaceRecord {
-        path: looked.id.path.clone(),
-        device: looked.id.file.device,
-        inode: looked.id.file.inode,
+        path: id.path.clone(),
+        device: id.file.device,
+        inode: id.file.inode,
         trusted: answer == TrustAnswer::Trust,
         inventory,
         at,
@@ -302,7 +302,7 @@ async fn answer(
         .map_err(|error| CommandError::new("workspace", 2, error.to_string(), "check the folder"))?;
     let now = app.now();
     let keeping = (app.runtime.store.as_ref(), app.runtime.masker.as_ref());
-    keep(keeping, &asker.principal, &looked, answer, now).await?;
+    keep(keeping, &asker.principal, (&looked.id, looked.inventory.clone()), answer, now).await?;
     if let Some(surroundings) = &app.workspace.surroundings
         && answer == TrustAnswer::Trust
     {

@@ -10,6 +10,7 @@ use loom::{Digest, Trust};
 use crate::activation::ChangedFiles;
 use crate::estimate::Estimator;
 use crate::memory::Memory;
+use crate::prefix_builder::is_handoff;
 use crate::skills::{RefusedSkill, SkillsIndex};
 use crate::tools::ToolSpec;
 
@@ -168,7 +169,7 @@ fn gives_way(name: &str) -> usize {
         "IDENTITY.md" => 3,
         "AGENTS.md" => 4,
         "SOUL.md" => 5,
-        "HANDOFF.md" => 6,
+        name if is_handoff(name) => 6,
         // TOOLS.md, and what is not listed: nobody's instructions.
         _ => 1,
     }

@@ -424,7 +424,7 @@ impl WindowChoice<'_> {
 
 /// Whether the files that stand above are not those there are.
 fn differs(frozen: &Prefix, bootstrap: &Bootstrap) -> bool {
-    let now = bootstrap.files.iter().filter(|file| file.name != crate::prefix_builder::HANDOFF);
+    let now = bootstrap.files.iter().filter(|file| !crate::prefix_builder::is_handoff(&file.name));
     let now = now.map(|file| (file.name.as_str(), file.digest));
     !now.eq(standing(frozen).map(|(name, digest, _)| (name, digest)))
 }

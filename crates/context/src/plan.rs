@@ -164,6 +164,10 @@ pub struct StandingPlan {
 }
 
 impl StandingPlan {
+    pub const fn trust(&self) -> Trust {
+        self.trust
+    }
+
     /// The plan as it is shown again.
     pub(crate) fn offer(&self) -> Offer {
         Offer {

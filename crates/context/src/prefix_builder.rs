@@ -175,12 +175,12 @@ impl<'a> PrefixBuilder<'a> {
         }
         let files = std::mem::take(&mut self.files);
         let fitted = fit(&files, self.room, self.estimator);
-        let late = |name: &str| name == HANDOFF || name == MEMORY;
+        let late = |name: &str| is_handoff(name) || name == MEMORY;
         for after_skills in [false, true] {
             for fitted in fitted.iter().filter(|fitted| late(&fitted.file.name) == after_skills) {
                 let file = fitted.file;
                 let kind = match file.name.as_str() {
-                    HANDOFF => Kind::Handoff,
+                    name if is_handoff(name) => Kind::Handoff,
                     MEMORY => Kind::Memory,
                     _ => Kind::File,
                 };
@@ -277,6 +277,10 @@ impl<'a> PrefixBuilder<'a> {
     }
 }
 
-pub(crate) const HANDOFF: &str = "HANDOFF.md";
+/// Whether a file is the handoff of a session.
+pub(crate) fn is_handoff(name: &str) -> bool {
+    name == "HANDOFF.md" || name.starts_with("handoffs/")
+}
+
 const MEMORY: &str = "MEMORY.md";
 const OF_KIND: &str = "of this session's kind";

@@ -8,6 +8,8 @@
 //! | Open Questions | questions of the ledger, newest first; those without an answer; waiting approvals |
 //! | Next Steps | steps of the ledger, open steps of the plan, calls whose outcome is unknown |
 //!
+//! What an earlier handoff had of the ledger stands behind, the newest first, where there is room.
+//!
 //! What a later entry corrects is left out; a correction of trust `outside` strikes nothing of higher trust, and stands in the
 //! overflow alone. A text of trust `outside` is a quotation with its origin. Whatever comes in, the document passes
 //! [`check`](crate::handoff::check) without errors and without logs of activity, and what speaks to a model in it is
@@ -76,6 +78,8 @@ pub struct Note {
     pub text: SourcedText,
     /// Id of the earlier entry that this one strikes.
     pub corrects: Option<String>,
+    /// Whether an earlier handoff had it, so that it is lost nowhere where this one has no room for it.
+    pub is_earlier: bool,
 }
 
 /// How a request ended.
@@ -176,7 +180,8 @@ pub fn deterministic_handoff(session: &GatheredSession) -> DeterministicHandoff 
             layout.add(candidate);
         }
     };
-    let of_kind = |kinds: &'static [NoteKind]| standing.iter().filter(|note| kinds.contains(&note.kind));
+    let (earlier, new): (Vec<&Note>, Vec<&Note>) = standing.iter().partition(|note| note.is_earlier);
+    let of_kind = |kinds: &'static [NoteKind]| new.iter().filter(|note| kinds.contains(&note.kind));
     for note in of_kind(&[NoteKind::Decision, NoteKind::Outcome, NoteKind::Correction]).rev() {
         add(noted(note), &mut layout);
     }
@@ -209,6 +214,11 @@ pub fn deterministic_handoff(session: &GatheredSession) -> DeterministicHandoff 
     }
     for note in held_back {
         layout.leave(noted(note));
+    }
+    // Where this one leaves room.
+    layout.most_outcomes = MAX_OUTCOMES;
+    for note in earlier.into_iter().rev() {
+        add(noted(note), &mut layout);
     }
     layout.fitted()
 }
@@ -264,7 +274,7 @@ fn noted(note: &Note) -> Candidate {
         NoteKind::Question => (Section::OpenQuestions, "question", MAX_LINE_CHARS),
         NoteKind::Step => (Section::NextSteps, "step", MAX_LINE_CHARS),
     };
-    Candidate::new(section, Some(label), &note.text, most)
+    Candidate::new(section, (!note.is_earlier).then_some(label), &note.text, most)
 }
 
 /// What may stand as Current Work, the best first; the last one always may.

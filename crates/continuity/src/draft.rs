@@ -15,9 +15,10 @@ mod facts;
 
 use text::finding::Finding;
 use text::fold::folded;
+use text::sanitiser;
 
 use crate::deterministic::{DeterministicHandoff, OverflowEntry, leaving};
-use crate::handoff::{Handoff, MAX_BYTES, MAX_STEPS, MOST_READ, Section, bracketed, check};
+use crate::handoff::{Handoff, MAX_BYTES, MAX_STEPS, MOST_READ, Section, check};
 use facts::KnownFacts;
 
 /// What becomes of a draft.
@@ -44,7 +45,7 @@ pub fn judged(draft: &str, made: &DeterministicHandoff, sources: &[String]) -> D
     if is_too_long {
         return DraftVerdict::Refused(wrong);
     }
-    wrong.extend(bracketed::findings(draft));
+    wrong.extend(sanitiser::findings(draft));
     let mut handoff = Handoff::parse(draft).handoff;
     let known = KnownFacts::of(made, sources);
     for section in Section::ALL {

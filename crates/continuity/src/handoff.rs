@@ -10,6 +10,7 @@ mod parser;
 
 pub(crate) use activity::activity;
 use text::finding::Finding;
+use text::sanitiser;
 
 /// Most bytes of a handoff (UTF-8, with its title and line ends).
 pub const MAX_BYTES: usize = 2048;
@@ -136,6 +137,13 @@ impl Handoff {
     }
 }
 
+/// A handoff as a session reads it: each line that speaks to a model stands in brackets with the reason, and nothing of it
+/// is left out (spec: security §25).
+#[must_use]
+pub fn readable(text: &str) -> String {
+    bracketed::bracketed_lines(text)
+}
+
 /// Everything that the author of a handoff should look at, by line: errors are breaches of structure and size, warnings
 /// the rest. Of more than 100 findings the last one is the count of those left out, an error where one of them is.
 #[must_use]
@@ -150,7 +158,7 @@ pub fn check(text: &str) -> Vec<Finding> {
     }
     let outline = parser::read(text);
     found.extend(activity::findings(&outline));
-    found.extend(bracketed::findings(text));
+    found.extend(sanitiser::findings(text));
     found.extend(outline.findings);
     found.sort_by_key(|finding| finding.line);
     if found.len() > MOST_TOLD {

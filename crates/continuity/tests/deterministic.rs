@@ -31,7 +31,7 @@ fn from_page(words: &str) -> SourcedText {
 }
 
 fn note(id: &str, kind: NoteKind, words: &str) -> Note {
-    Note { id: id.to_owned(), kind, text: text(words), corrects: None }
+    Note { id: id.to_owned(), kind, text: text(words), corrects: None, is_earlier: false }
 }
 
 fn request(words: &str) -> Request {
@@ -158,6 +158,32 @@ fn what_is_corrected_stands_nowhere_and_a_page_corrects_nothing_of_the_owner() {
     ];
     let made = deterministic_handoff(&GatheredSession { ledger: same, ..GatheredSession::default() });
     assert_eq!(made.handoff.key_outcomes, ["No earlier one.", "Later.", "Itself."]);
+}
+
+#[test]
+fn what_an_earlier_handoff_had_stands_behind_where_there_is_room_and_in_no_overflow() {
+    let earlier = |id: &str, kind, words: &str| Note { is_earlier: true, ..note(id, kind, words) };
+    let step = |number: usize| note(&format!("s{number}"), NoteKind::Step, &format!("Make part {number}."));
+    let mut ledger = vec![
+        earlier("a", NoteKind::Decision, "We use tabs."),
+        earlier("b", NoteKind::Outcome, "Rows are read by line."),
+        earlier("c", NoteKind::Step, "Ask Ann."),
+        note("d", NoteKind::Correction, "We use two spaces."),
+    ];
+    ledger[3].corrects = Some("a".to_owned());
+    ledger.extend((1..=4).map(step));
+    let made =
+        deterministic_handoff(&GatheredSession { ledger: ledger.clone(), ..GatheredSession::default() });
+    assert_eq!(made.handoff.key_outcomes, ["We use two spaces.", "Rows are read by line."]);
+    assert_eq!(made.handoff.next_steps.last().unwrap(), "Ask Ann.");
+    ledger.push(step(5));
+    let made =
+        deterministic_handoff(&GatheredSession { ledger: ledger.clone(), ..GatheredSession::default() });
+    assert_eq!(made.handoff.next_steps.last().unwrap(), "Make part 5.");
+    assert_eq!(made.overflow, vec![], "an earlier handoff has it");
+    ledger.push(step(6));
+    let made = deterministic_handoff(&GatheredSession { ledger, ..GatheredSession::default() });
+    assert_eq!(made.overflow.len(), 1, "the control: {:?}", made.overflow);
 }
 
 #[test]

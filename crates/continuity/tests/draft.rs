@@ -25,6 +25,7 @@ fn made() -> DeterministicHandoff {
         kind,
         text: text(words),
         corrects: None,
+        is_earlier: false,
     };
     let notes = [
         (NoteKind::Decision, "Rows are read by line: one parser then fits all tables."),

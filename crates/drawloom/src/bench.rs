@@ -15,6 +15,7 @@ mod metrics;
 mod model_server;
 mod paths;
 mod report;
+mod routing;
 mod scratch;
 mod scripted;
 mod sizes;
@@ -52,6 +53,14 @@ pub(crate) fn run(args: &Bench, progress: &mut dyn FnMut(&str)) -> Result<BenchR
         let scratch = Scratch::new()?;
         turns::measure(&mut report, &scratch)?;
         agent_turns::measure(&mut report, &scratch, longest_turn(args))?;
+        return Ok(report.finish());
+    }
+    if args.what == BenchArg::Routing {
+        let data = args.data.as_deref().ok_or_else(|| {
+            CommandError::usage("routing is measured on labelled requests", "give their folder: --data DIR")
+        })?;
+        let mut report = Report::new(progress);
+        routing::measure(&mut report, &Scratch::new()?, data)?;
         return Ok(report.finish());
     }
     if matches!(args.what, BenchArg::Tools | BenchArg::All) && args.files < FEWEST_FILES {
@@ -126,9 +135,9 @@ mod tests {
 
     #[test]
     fn a_tree_too_small_to_tell_anything_is_refused() {
-        let args = Bench { what: BenchArg::Loom, nodes: 10, files: 100 };
+        let args = Bench { what: BenchArg::Loom, nodes: 10, files: 100, data: None };
         assert_eq!(run(&args, &mut |_| {}).unwrap_err().exit, 2);
-        let args = Bench { what: BenchArg::Tools, nodes: 1_000, files: 99 };
+        let args = Bench { what: BenchArg::Tools, nodes: 1_000, files: 99, data: None };
         assert_eq!(run(&args, &mut |_| {}).unwrap_err().exit, 2);
     }
 
@@ -136,7 +145,7 @@ mod tests {
     #[test]
     fn every_row_is_there_and_is_a_number() {
         let mut said = 0;
-        let args = Bench { what: BenchArg::Loom, nodes: 1_000, files: 100 };
+        let args = Bench { what: BenchArg::Loom, nodes: 1_000, files: 100, data: None };
         let rows = run(&args, &mut |_| said += 1).unwrap().rows;
         for row in &rows {
             assert!(row.value.is_finite(), "{row:?}");

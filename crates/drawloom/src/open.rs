@@ -194,6 +194,7 @@ pub(crate) fn open(
         exec: config.exec.of_commands(&config.limits),
         web: web_of(&config)?,
         skills: config.skills.of_commands(),
+        cards: config.capabilities.clone(),
         policy: policy_of(&config)?,
         limits: config.limits.of_commands(),
         think: config.model.think,

@@ -7,6 +7,7 @@
 mod approvals;
 mod authors;
 mod calls;
+mod cards;
 mod chat;
 mod checks;
 mod columns;
@@ -15,6 +16,7 @@ mod cost;
 mod diff;
 mod file_changes;
 mod findings;
+mod handoff;
 mod maintenance;
 mod mcp;
 mod model;
@@ -219,10 +221,21 @@ pub(crate) fn plain(outcome: &CommandOutcome, to: OutputStyle) -> RenderedOutcom
             let amount = columns::count(found.skills as u64, "skill", "skills");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
         }
+        CommandOutcome::Cards(found) => cards::list(found, to),
+        CommandOutcome::CardsChecked(found) => {
+            let amount = columns::count(found.cards as u64, "card", "cards");
+            RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
+        }
+        CommandOutcome::CardWritten(told) => done(&told.result.path, &told.sentence, to),
+        CommandOutcome::CardsSelected(found) => cards::selected(found, to),
         CommandOutcome::HandoffChecked(found) => {
             let amount = columns::count(found.bytes as u64, "byte", "bytes");
             RenderedOutcome::new(checks::checked(&found.problems, &amount, to))
         }
+        CommandOutcome::HandoffHistory(found) => RenderedOutcome::new(handoff::history(found, to))
+            .or_saying(to, "no earlier handoffs: /wrap replaces the one that stands"),
+        CommandOutcome::Wrapped(told) => handoff::wrapped(told, to),
+        CommandOutcome::WrapUndone(told) => handoff::undone(told, to),
         CommandOutcome::OutcomeNoted(told) => done(&told.result.id.to_string(), &told.sentence, to),
         CommandOutcome::Outcomes(found) => {
             RenderedOutcome::new(outcomes::list(found, to)).or_saying(to, "nothing is noted in this session")

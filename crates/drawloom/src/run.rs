@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use commands::args::chat::{AskArgs, ChatArgs};
 use commands::args::context::ContextCommand;
+use commands::args::handoff::HandoffCommand;
 use commands::args::maintenance::Restore;
 use commands::args::mcp::McpCommand;
 use commands::args::model::ModelCommand;
@@ -314,9 +315,11 @@ fn with_store(
         Command::Ask(_)
         | Command::Log(_)
         | Command::Files(_)
+        | Command::Handoff(HandoffCommand::History)
         | Command::Mcp(_)
         | Command::Policy(_)
         | Command::Sessions(_)
+        | Command::Cards(_)
         | Command::Skills(_)
         | Command::Tools(_)
         | Command::Tree(

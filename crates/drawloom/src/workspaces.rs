@@ -161,7 +161,9 @@ impl WorkspaceLoading<'_> {
 
     async fn keep(&self, looked: &InspectedFolder, answer: TrustAnswer) {
         let keeping = (self.store, self.masker);
-        if let Err(error) = keep(keeping, &Principal::Owner, looked, answer, self.now).await {
+        if let Err(error) =
+            keep(keeping, &Principal::Owner, (&looked.id, looked.inventory.clone()), answer, self.now).await
+        {
             self.person.notice(&format!("the answer counts for this call; it could not be kept: {error}"));
         }
     }

@@ -32,6 +32,8 @@ mod cache_setup;
 mod call_results;
 #[path = "cli/calls_shown.rs"]
 mod calls_shown;
+#[path = "cli/cards.rs"]
+mod cards;
 #[path = "cli/care.rs"]
 mod care;
 #[path = "cli/chat_flags.rs"]
@@ -321,6 +323,8 @@ mod windows;
 mod work;
 #[path = "cli/world.rs"]
 mod world;
+#[path = "cli/wrapping.rs"]
+mod wrapping;
 #[path = "cli/writing.rs"]
 mod writing;
 #[path = "cli/zones.rs"]

@@ -12,7 +12,9 @@ use crate::call::CallEnd;
 use crate::error::StoreError;
 use crate::event::Cursor;
 use crate::fence::Guard;
+use crate::file_change::AcceptedInventory;
 use crate::generation::{GenerationEnd, NewGeneration};
+use crate::job::EndedJob;
 use crate::preconditions::Preconditions;
 use crate::session::NewSession;
 
@@ -32,6 +34,10 @@ pub struct AttachedWrites {
     pub begins: Option<NewSession>,
     /// The chat session a new tree is bound to, by its id. A chat session's own token binds to itself, whatever is said here.
     pub session: Option<String>,
+    /// Jobs that end with it.
+    pub jobs: Vec<EndedJob>,
+    /// Texts of workspaces that are accepted from now on.
+    pub accepted: Vec<AcceptedInventory>,
     /// The file that the plan's nodes come from: remembered beside the tree.
     pub imported: Option<ImportNote>,
     /// What the plan rests on: if it has changed, nothing is written.

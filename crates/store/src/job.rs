@@ -17,7 +17,7 @@ pub struct NewJob {
     pub key: Option<String>,
     /// The tree it concerns; a job without one is the owner's business alone.
     pub tree: Option<TreeId>,
-    /// What the worker needs, in the worker's own form.
+    /// What the worker needs, in the worker's own form; of a job that has ended it is gone.
     pub payload: String,
     /// Not to be started before.
     pub due: Millis,
@@ -61,6 +61,15 @@ pub enum JobFilter {
     All,
     /// Jobs not done and not failed.
     Open,
+}
+
+/// The end of a job, written together with what it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedJob {
+    pub id: JobId,
+    /// Must still hold.
+    pub claim: Claim,
+    pub end: JobEnd,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -68,7 +68,7 @@ pub use generation::{
 };
 pub use identity::{Backup, Identity, StoreId};
 pub use import_tree::{Import, ImportedGeneration, ImportedManifest, ImportedTree};
-pub use job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
+pub use job::{EndedJob, Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 pub use limits::StoreLimits;
 pub use listing::{LIST_PAGE, NodeName, TreeEntry, TreeFilter, all_pages, split_name};
 pub use outcome::{NewOutcome, OUTCOME_CHARS, Outcome, OutcomeError, OutcomeId, OutcomeKind};

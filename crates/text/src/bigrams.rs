@@ -23,7 +23,7 @@ mod query;
 mod tokens;
 
 pub use query::{Query, Term};
-pub use tokens::{for_each_token, index_text, tokenize};
+pub use tokens::{for_each_token, index_text, tokenize, words};
 
 /// The value of FTS5's `tokenize` option under which it finds the tokens of [`index_text`]. The categories of
 /// marks are added to the default so that words of Indic scripts stay whole.

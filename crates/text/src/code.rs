@@ -1,5 +1,7 @@
 //! Code blocks of Markdown (CommonMark 0.31 §4.5).
 
+use std::ops::Range;
+
 /// The text of the first fenced code block; without an end it goes to the end of the text. None where there is none.
 pub fn first_block(markdown: &str) -> Option<String> {
     let mut open: Option<(Fence, String)> = None;
@@ -11,6 +13,26 @@ pub fn first_block(markdown: &str) -> Option<String> {
         }
     }
     open.map(|(_, block)| block)
+}
+
+/// Places of the fenced blocks of a text in bytes, with their fences; one without an end goes to the end of the text.
+pub(crate) fn blocks(markdown: &str) -> Vec<Range<usize>> {
+    let (mut blocks, mut start): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
+    let mut open: Option<(Fence, usize)> = None;
+    for line in markdown.split_inclusive('\n') {
+        let end = start + line.len();
+        open = match open {
+            None => Fence::opening(line).map(|fence| (fence, start)),
+            Some((fence, first)) if fence.is_closed_by(line) => {
+                blocks.push(first..end);
+                None
+            }
+            open => open,
+        };
+        start = end;
+    }
+    blocks.extend(open.map(|(_, first)| first..start));
+    blocks
 }
 
 /// Line that opens a block of code.

@@ -4,6 +4,7 @@
 //! but white space). Sentences are found by their punctuation, in scripts with and without spaces; an
 //! abbreviation may be taken for an end, which costs a less pretty cut and nothing else.
 
+mod beginning;
 mod boundary;
 mod boundary_scan;
 mod head_tail;
@@ -13,6 +14,7 @@ mod sentence;
 mod text_slice;
 mod window;
 
+pub use beginning::beginning;
 pub use boundary::Boundary;
 pub use boundary_scan::BoundaryScan;
 pub use head_tail::{HeadTail, Omission, head_tail};

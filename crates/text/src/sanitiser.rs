@@ -17,6 +17,7 @@
 //! before is none afterwards, however tags are nested. So nothing is matched against a text that was changed, the time is
 //! linear, and the text grows by two bytes a line at most.
 
+mod findings;
 mod hidden;
 mod matching;
 mod phrases;
@@ -25,6 +26,7 @@ mod roles;
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use findings::findings;
 use hidden::Seen;
 use matching::MatchingCopy;
 

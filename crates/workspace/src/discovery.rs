@@ -191,6 +191,29 @@ pub fn discover(start: &Path, surroundings: &DiscoveryContext, facts: &impl Fact
     }
 }
 
+/// Top of the git work tree that holds a folder (canonical): the folder itself, or one above it that no rule of
+/// [`discover`] keeps the walk from.
+pub fn git_top(folder: &Path, surroundings: &DiscoveryContext, facts: &impl Facts) -> Option<PathBuf> {
+    for (level, above) in folder.ancestors().enumerate() {
+        let found = facts.of(above).ok()?;
+        let is_strange = || {
+            let is_open = found.owner != surroundings.user || found.mode & 0o002 != 0;
+            is_open || never(above, surroundings).is_some()
+        };
+        // The folder itself was named, or judged before.
+        if level > 0 && is_strange() {
+            return None;
+        }
+        if found.git {
+            return Some(above.to_path_buf());
+        }
+        if found.mount_point {
+            return None;
+        }
+    }
+    None
+}
+
 /// Whether a folder (canonical) may be a writable root, however it was named. Commands that only
 /// read do not ask.
 ///

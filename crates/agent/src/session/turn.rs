@@ -1,6 +1,5 @@
 //! A turn: what was said is durable, a model is asked, its answer is kept; then what came meanwhile (spec: agent §1).
 
-mod accepted_texts;
 mod approval;
 mod call_site;
 mod calls;
@@ -175,7 +174,10 @@ impl Turn<'_> {
             TreeChoice::Named(tree) => return Ok(*tree),
             TreeChoice::New { title } => title.clone(),
             TreeChoice::Current => match runtime.current_tree(who, self.session).await? {
-                Some(tree) => return Ok(tree),
+                Some(tree) => {
+                    self.name_tree(held, tree, first).await?;
+                    return Ok(tree);
+                }
                 None => text::title::title(&first.input.said()),
             },
         };
@@ -189,6 +191,19 @@ impl Turn<'_> {
         let writer = (who, &first.author, first.trust);
         self.named(held, runtime.change_as(writer, tree, &ViewName::default(), op, with).await).await?;
         Ok(tree)
+    }
+
+    /// Calls a tree that a wrap began after what is said first in it.
+    async fn name_tree(&self, held: &SessionLease, tree: TreeId, first: &Pending) -> Result<(), AgentError> {
+        let (runtime, who) = (self.runtime, &Principal::Owner);
+        let entry = runtime.store.tree(who, tree).await?;
+        let title = text::title::title(&first.input.said());
+        if entry.nodes > 1 || !entry.title.is_empty() || title.is_empty() {
+            return Ok(());
+        }
+        let with = AttachedWrites { guards: vec![held.guard()], ..AttachedWrites::nothing() };
+        let named = runtime.change(who, tree, &ViewName::default(), Op::Rename(title), with).await;
+        self.named(held, named).await.map(drop)
     }
 
     /// Makes inputs nodes, one below the other, undone together, and with `part_of` if it is given. None of them that could be written: no

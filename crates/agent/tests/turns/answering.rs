@@ -130,8 +130,8 @@ async fn boot_files_stand_above_the_boundary_within_their_caps_and_those_left_ou
     std::fs::write(folder.path().join("SOUL.md"), "You are calm.").unwrap();
     std::fs::write(folder.path().join("USER.md"), b"\xff\xfe").unwrap();
     let root = Root::open(folder.path(), &StoreGuard::new()).unwrap();
-    let bootstrap =
-        bootstrap::bootstrap(Some(&root), &Accepted::All, SessionKind::Main, &Masker::new(&[]).unwrap());
+    let masker = Masker::new(&[]).unwrap();
+    let bootstrap = bootstrap::bootstrap(Some(&root), &Accepted::All, (SessionKind::Main, None), &masker);
     let house = House::new();
     let process = house.process("chat");
     let asked = TurnConfig { bootstrap: Arc::new(bootstrap), ..config(&script(r#"{"text": "Yes."}"#)) };

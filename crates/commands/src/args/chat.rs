@@ -32,6 +32,10 @@ pub struct ChatArgs {
     #[arg(long)]
     #[serde(default)]
     pub new: bool,
+    /// Hand the session over behind the answer: the next message begins a new conversation from its handoff.
+    #[arg(long, requires = "message", conflicts_with = "private")]
+    #[serde(default)]
+    pub wrap: bool,
     /// Forget the conversation when it is closed.
     #[arg(long, conflicts_with_all = ["session", "new"])]
     #[serde(default)]
@@ -179,7 +183,8 @@ impl ChatArgs {
     /// Whether it is one slash command that needs the right to read alone, and sets nothing.
     pub fn only_reads(&self) -> bool {
         let message = self.message.as_deref().filter(|message| *message != "-");
-        let sets = self.new || self.private || self.turn.plan || self.request != RequestArgs::default();
+        let sets =
+            self.new || self.wrap || self.private || self.turn.plan || self.request != RequestArgs::default();
         let command = message.filter(|_| !sets).map(slash::parse);
         matches!(command, Some(Input::Command(command)) if command.row().right == Right::Read)
     }

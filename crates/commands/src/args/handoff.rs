@@ -12,6 +12,9 @@ pub enum HandoffCommand {
     /// Check a handoff: its sections, its size, and what its author should look at.
     #[command(after_help = "Example: drawloom handoff check HANDOFF.md")]
     Check(HandoffCheckArgs),
+    /// List earlier handoffs of this workspace: the last 20 of each session.
+    #[command(after_help = "Example: drawloom handoff history --json")]
+    History,
 }
 
 /// `handoff check`.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use serde::{Deserialize, Serialize};
 
 use super::allow::AllowArgs;
@@ -166,6 +166,10 @@ pub struct Bench {
     #[arg(long, default_value_t = 100_000)]
     #[serde(default = "hundred_thousand")]
     pub files: u64,
+    /// Folder of the labelled requests of `routing`.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[serde(default)]
+    pub data: Option<PathBuf>,
 }
 
 const fn hundred_thousand() -> u64 {
@@ -219,4 +223,6 @@ pub enum BenchArg {
     Turn,
     /// Searches and commands of an agent in a large workspace, beside ripgrep where it is installed.
     Tools,
+    /// Cards that labelled requests need, and how many of them are found. No part of `all`, as it needs --data.
+    Routing,
 }

@@ -189,6 +189,7 @@ impl Conversation {
             is_single: args.message.is_some(),
         };
         conversation.restore(app, asker).await?;
+        conversation.finish_wrap(app, asker).await;
         conversation.require_fork(app, asker).await?;
         if let Some(agent) = &args.request.agent {
             conversation.answer_as(app, asker, agent).await?;

@@ -138,6 +138,7 @@ impl Conversation {
             changed,
             denied,
             subagents: Vec::new(),
+            wrapped: None,
             answers: Vec::new(),
             streamed: self.streams && app.frontend.shows_answers(),
         })

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use ::tools::ToolRegistry;
 use agent::session::{ChosenModel, SessionSampling};
+use agent::wrap::handoff_path;
 use agent::{OpenedSession, TurnConfig};
 use context::{SystemPrompt, WorkspaceTrust};
-use loom::Digest;
+use loom::{Digest, Trust};
 use model::{Model, ModelInfo, ModelPlace, OutputSchema, Params, Purpose, Thinking};
 use policy::SessionType;
 use store::{Principal, SessionKind};
@@ -255,7 +256,10 @@ impl Conversation {
     pub(super) async fn bootstrap(&self, app: &App, tools: Option<&ToolRegistry>) -> Arc<context::Bootstrap> {
         let (root, kind) = (app.workspace.root.as_ref(), self.chosen.kind);
         let accepted = workspaces::accepted(app).await;
-        let read = agent::bootstrap::bootstrap(root, &accepted, kind, &app.runtime.masker);
+        let handoff = handoff_path(self.chosen.name.as_str());
+        let of_kind = (kind, Some(&*handoff));
+        let read = agent::bootstrap::bootstrap(root, &accepted, of_kind, &app.runtime.masker);
+        let read = with_trust_of_handoff(app, &handoff, read).await;
         // What the owner saw counts whatever it is from.
         let read = if accepted == Accepted::All { without_outside_files(app, read).await } else { read };
         let read = match root {
@@ -352,6 +356,17 @@ fn without_files_of_commands(
     read
 }
 
+/// Has a handoff that quotes what is from outside be of that trust, by the digest of its bytes (spec: security §3). Where that
+/// cannot be looked up, it is.
+async fn with_trust_of_handoff(app: &App, handoff: &str, mut read: context::Bootstrap) -> context::Bootstrap {
+    let Some(file) = read.files.iter_mut().find(|file| file.name == handoff) else { return read };
+    let outside = app.runtime.store.outside_files(&Principal::Owner, vec![file.digest]).await;
+    if outside.map_or(true, |outside| !outside.is_empty()) {
+        file.trust = Trust::Outside;
+    }
+    read
+}
+
 /// Leaves out files that are from outside, by the digests of their bytes: nobody would know that they are not the
 /// owner's words (spec: security §3). Where that cannot be looked up, none is believed.
 async fn without_outside_files(app: &App, mut read: context::Bootstrap) -> context::Bootstrap {
@@ -361,7 +376,9 @@ async fn without_outside_files(app: &App, mut read: context::Bootstrap) -> conte
         tracing::warn!(%error, "where files come from is not known");
         digests
     });
-    for file in read.files.extract_if(.., |file| outside.contains(&file.digest)) {
+    let is_left =
+        |file: &mut context::BootFile| file.trust != Trust::Outside && outside.contains(&file.digest);
+    for file in read.files.extract_if(.., is_left) {
         let why = format!(
             "it was written in sight of text from outside; read it, and `workspace accept {}` counts it as yours",
             file.name
@@ -375,7 +392,6 @@ async fn without_outside_files(app: &App, mut read: context::Bootstrap) -> conte
 mod tests {
     use std::fs;
 
-    use loom::Trust;
     use workspace::StoreGuard;
 
     use super::*;

@@ -53,7 +53,8 @@ impl Conversation {
         }))
     }
 
-    /// Has the next thing said begin a new tree: of this session, or of another one that is not there yet. That one
+    /// Has the next thing said begin a new tree: of this session, which hands over first, or of another one that is not
+    /// there yet. That one
     /// begins with the model and the thinking that were chosen here; a flag is not stored with it. Files that wait stay
     /// with the session they were attached in.
     pub(crate) async fn begin(
@@ -77,8 +78,10 @@ impl Conversation {
             (self.system, self.sampling) = (None, SessionSampling::default());
             (self.config, self.tools) = (None, None);
         }
-        self.view = ViewName::default();
-        self.anew = true;
+        if name.is_some() || !self.wrap_before_new(app, asker).await? {
+            self.view = ViewName::default();
+            self.anew = true;
+        }
         self.went(app, asker).await
     }
 

@@ -156,11 +156,15 @@ impl Conversation {
         if self.view != ViewName::default() && (self.anew || self.seen.is_none()) {
             self.require_fork(app, asker).await?;
         }
+        self.finish_wrap(app, asker).await;
         self.read_files(app).await;
         let config = self.config(app).await?;
         let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
         let has_tools = config.tools.is_some() && info.tools;
         self.admit_files(&info)?;
+        if self.anew && self.wrap_before_new(app, asker).await? {
+            self.read_files(app).await;
+        }
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
         for (name, why) in &left_out {
             app.frontend.note(&format!("{name} is left out: {why}"));

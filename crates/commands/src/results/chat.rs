@@ -9,6 +9,7 @@ use policy::Effect;
 use serde::{Serialize, Serializer};
 use store::CallId;
 
+use super::handoff::WrapShown;
 use super::subagents::SubagentWork;
 use super::tree::{ToolCallShown, UsageShown};
 
@@ -133,6 +134,9 @@ pub struct Chatted {
     /// Subagents that these calls began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<SubagentWork>,
+    /// How its session was handed over behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrapped: Option<Box<WrapShown>>,
     /// All answers, this one first, where several were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Chatted>,

@@ -331,6 +331,6 @@ pub struct BenchRow {
 impl BenchRow {
     /// Whether more is better.
     pub fn is_rate(&self) -> bool {
-        ["/s", " speed", " shared"].iter().any(|end| self.unit.ends_with(end))
+        ["/s", " speed", " shared", " found"].iter().any(|end| self.unit.ends_with(end))
     }
 }

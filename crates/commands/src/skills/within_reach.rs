@@ -8,20 +8,20 @@ use skills::{AcceptedText, Catalog, CatalogRules, Machine, Skill, SkillSource, S
 use text::mask::Masker;
 use text::terminal::one_line;
 use tools::SessionSkill;
-use workspace::trust::{Accepted, ItemKind, decide};
+use workspace::trust::{Accepted, ItemKind};
 use workspace::{FurtherRoot, Root, RootAccess, StoreGuard};
 
 use super::accepted_texts::remove_unused;
 use super::finder::SkillFinder;
 use super::{masked, path_shown};
 use crate::app::App;
-use crate::command_changes::made_by_command;
 use crate::error::CommandError;
+use crate::judged_workspace::{JudgedWorkspace, why_not_taken};
 use crate::rights::Asker;
 use crate::settings::SkillSettings;
 use crate::shell::quoted;
 use crate::walls::{program_of_owner, user_home};
-use crate::workspaces::{InspectedFolder, answered};
+use crate::workspaces::InspectedFolder;
 
 /// What a session has of skills, as they were when it was opened.
 #[derive(Default)]
@@ -135,14 +135,11 @@ pub(super) async fn judged_now(
     app: &App,
     asker: &Asker,
 ) -> Result<(Catalog, Option<(Root, Accepted)>), CommandError> {
-    let looked =
-        app.workspace.folder.as_deref().and_then(|folder| InspectedFolder::at(folder, &app.guard).ok());
-    let Some((InspectedFolder { root, id, inventory }, arrival)) = looked.zip(app.workspace.arrival) else {
+    let Some(JudgedWorkspace { looked, decision, accepted, .. }) = JudgedWorkspace::now(app, asker).await?
+    else {
         return Ok((SkillFinder::of(app).catalog(None, &Accepted::default()).await, None));
     };
-    let record = answered(&app.runtime.store, &asker.principal, &id).await?;
-    let decision = decide(&id, &inventory, arrival, record.as_ref());
-    let accepted = Accepted::of(&id, arrival, record.as_ref());
+    let InspectedFolder { root, id, inventory } = looked;
     let off = inventory.items.iter().filter(|item| item.kind == ItemKind::Skill).count();
     if !decision.loads() && off > 0 {
         let (skills, them) = if off == 1 { ("1 skill", "it") } else { (&*format!("{off} skills"), "them") };
@@ -178,11 +175,7 @@ pub fn refusal(
     text: SkillText<'_>,
 ) -> Option<String> {
     let root = workspace.filter(|_| text.is_of_workspace)?;
-    if !accepted.takes(text.path, text.digest) {
-        let why = "it came or changed since you trusted the workspace; `drawloom workspace trust` accepts it";
-        return Some(why.to_owned());
-    }
-    made_by_command(&agent::command_records(home), root, text.path, text.digest)
+    why_not_taken(home, root, accepted, (text.path, text.digest))
 }
 
 /// Where skills are looked for, and what decides about them.

@@ -79,6 +79,10 @@ impl App {
                 SlashCommand::New { name } => {
                     CommandOutcome::Went(conversation.begin(self, asker, name.as_deref()).await?)
                 }
+                SlashCommand::Wrap => CommandOutcome::Wrapped(conversation.wrap(self, asker).await?),
+                SlashCommand::UndoWrap => {
+                    CommandOutcome::WrapUndone(conversation.undo_wrap(self, asker).await?)
+                }
                 SlashCommand::Switch { name } => {
                     CommandOutcome::Went(conversation.switch(self, asker, &name).await?)
                 }

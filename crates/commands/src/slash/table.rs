@@ -18,10 +18,10 @@ use crate::rights::Right;
 use crate::table::Command;
 
 /// Every slash command, in the order in which they are completed.
-pub const TABLE: [SlashSpec; 47] = [
-    HELP, STATUS, CONTEXT, SESSIONS, NEW, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS, NEXT,
-    PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE, COST,
-    SEARCH, VERIFY, DIFF, RESTORE, NOTE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, MCP, POLICY, TRUST,
+pub const TABLE: [SlashSpec; 48] = [
+    HELP, STATUS, CONTEXT, SESSIONS, NEW, WRAP, SWITCH, RENAME, FORK, EDIT, RETRY, REGENERATE, SIBLINGS,
+    NEXT, PREV, UNDO, REDO, HISTORY, COPY, COMPACT, RELOAD, FILE, MODEL, THINK, PLAN, SYSTEM, SET, ZONE,
+    COST, SEARCH, VERIFY, DIFF, RESTORE, NOTE, EXPORT, DOCTOR, TOOLS, SKILLS, SUBAGENTS, MCP, POLICY, TRUST,
     APPROVE, DENY, QUEUE, STOP, QUIT, EXIT,
 ];
 
@@ -77,9 +77,22 @@ const NEW: SlashSpec = SlashSpec {
     section: Section::Session,
     arguments: "[NAME]",
     right: Right::Write,
-    help: "start a new conversation in this session, or in a new session NAME",
+    help: "start a new conversation in this session, which hands over first, or in a new session NAME",
     candidates: Candidates::None,
     read: |rest| Ok(SlashCommand::New { name: word(rest)? }),
+};
+const WRAP: SlashSpec = SlashSpec {
+    name: "wrap",
+    section: Section::Session,
+    arguments: "[undo]",
+    right: Right::Write,
+    help: "hand this session over: write its handoff, and start a new conversation from it; undo takes that back",
+    candidates: Candidates::Words(&["undo"]),
+    read: |rest| match rest {
+        "" => Ok(SlashCommand::Wrap),
+        "undo" => Ok(SlashCommand::UndoWrap),
+        _ => Err("it takes `undo` or nothing"),
+    },
 };
 const SWITCH: SlashSpec = SlashSpec {
     name: "switch",
@@ -604,6 +617,7 @@ impl SlashCommand {
             Self::History { .. } => HISTORY,
             Self::Copy { .. } => COPY,
             Self::Undo | Self::UndoFiles => UNDO,
+            Self::Wrap | Self::UndoWrap => WRAP,
             Self::Note { .. } => NOTE,
             Self::Diff { .. } => DIFF,
             Self::Trust { .. } => TRUST,

@@ -54,7 +54,12 @@ fn rows() -> Vec<(&'static str, Right)> {
         ("skills export /dev/null/F", Admin),
         ("skills enable N", Admin),
         ("skills disable N", Admin),
+        ("cards list", Read),
+        ("cards check", Read),
+        ("cards new a-b", Admin),
+        ("cards select -m x", Read),
         ("handoff check F", Read),
+        ("handoff history", Read),
         ("tree new", Write),
         ("tree list", Read),
         ("tree show T", Read),
@@ -142,6 +147,8 @@ fn slash_rows() -> Vec<(&'static str, Right)> {
         ("/context", Read),
         ("/sessions", Read),
         ("/new", Write),
+        ("/wrap", Write),
+        ("/wrap undo", Write),
         ("/switch s", Read),
         ("/rename t", Write),
         ("/fork", Write),
@@ -282,8 +289,9 @@ async fn a_caller_without_the_right_is_denied_before_anything_is_done() {
 
 #[tokio::test]
 async fn a_slash_command_is_denied_by_the_layer_whatever_the_surface_thinks() {
-    let names: Vec<&str> =
+    let mut names: Vec<&str> =
         slash_rows().iter().map(|(line, _)| line[1..].split(' ').next().unwrap()).collect();
+    names.dedup();
     assert_eq!(names, TABLE.map(|row| row.name), "every row has one in the test");
     for home in homes() {
         home.models.set(ScriptModel::echo(ScriptOptions::default()));

@@ -3,32 +3,9 @@
 
 use std::ops::Range;
 
-use text::finding::Finding;
 use text::sanitiser::{DetectionKind, sanitise};
 
 use super::Handoff;
-
-/// A warning for each line and each kind of what is found in it.
-pub(crate) fn findings(text: &str) -> Vec<Finding> {
-    // A byte order mark at the beginning is read as one.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut found: Vec<Finding> = Vec::new();
-    let (mut line, mut counted) = (1, 0);
-    for detection in sanitise(text).detections {
-        let start = detection.bytes.start;
-        line += text[counted..start].matches('\n').count();
-        counted = start;
-        let (code, what) = told(detection.kind);
-        let is_same = |other: &Finding| other.code == code;
-        if found.iter().rev().take_while(|other| other.line == Some(line)).any(is_same) {
-            continue;
-        }
-        let before = text[..start].rsplit('\n').next().unwrap_or_default();
-        let column = before.chars().count() + 1;
-        found.push(Finding::warning(code, format!("from character {column} on: {what}")).at(line));
-    }
-    found
-}
 
 /// Puts each entry in brackets that has a part in what speaks to a model, also where that goes over several entries.
 pub(crate) fn bracket(handoff: &mut Handoff) {
@@ -66,6 +43,37 @@ pub(crate) fn bracket(handoff: &mut Handoff) {
     }
 }
 
+/// A text of which each line that speaks to a model stands in brackets, but those that do already.
+pub(crate) fn bracketed_lines(text: &str) -> String {
+    let detections = sanitise(text).detections;
+    let (mut out, mut start) = (String::with_capacity(text.len()), 0);
+    for line in text.split_inclusive('\n') {
+        let place = start..start + line.len();
+        start = place.end;
+        let said = line.trim_end_matches(['\r', '\n']);
+        let is_in = |detection: &&text::sanitiser::Detection| {
+            place.start < detection.bytes.end && detection.bytes.start < place.end
+        };
+        let (mark, entry) = said.split_at(said.len() - without_mark(said).len());
+        match detections.iter().find(is_in).filter(|_| !(entry.starts_with('[') && entry.ends_with(']'))) {
+            Some(detection) => {
+                out += mark;
+                out += &in_brackets(detection.kind, &sanitise(entry).text);
+                out += &line[said.len()..];
+            }
+            None => out += line,
+        }
+    }
+    out
+}
+
+/// An entry without the mark of its list.
+fn without_mark(line: &str) -> &str {
+    let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let behind = numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len());
+    behind.or_else(|| line.strip_prefix("- ")).unwrap_or(line)
+}
+
 /// A line in brackets with the reason; none where nothing in it speaks to a model.
 pub(crate) fn bracketed_text(line: &str) -> Option<String> {
     let detection = sanitise(line).detections.into_iter().next()?;
@@ -74,7 +82,7 @@ pub(crate) fn bracketed_text(line: &str) -> Option<String> {
 
 /// A line in brackets that it does not close itself, with the reason.
 pub(crate) fn in_brackets(kind: DetectionKind, line: &str) -> String {
-    format!("[{}: {}]", told(kind).0, line.replace('[', "(").replace(']', ")"))
+    format!("[{}: {}]", kind.code(), line.replace('[', "(").replace(']', ")"))
 }
 
 /// Whether a line is one as [`in_brackets`] makes them.
@@ -88,21 +96,5 @@ pub(crate) fn is_in_brackets(line: &str) -> bool {
         DetectionKind::OverridePhrase,
         DetectionKind::Encoded,
     ];
-    parts.is_some_and(|(reason, _)| kinds.into_iter().any(|kind| told(kind).0 == reason))
-}
-
-fn told(kind: DetectionKind) -> (&'static str, &'static str) {
-    match kind {
-        DetectionKind::Hidden => {
-            ("hidden_characters", "characters that are not seen, or that a terminal obeys")
-        }
-        DetectionKind::RoleTag => ("role_tag", "a tag or token by which models tell who speaks"),
-        DetectionKind::RoleMarker => {
-            ("role_marker", "a role with a colon at the start of the entry, as if it spoke")
-        }
-        DetectionKind::OverridePhrase => {
-            ("override_phrase", "words that would have instructions ignored, or told")
-        }
-        DetectionKind::Encoded => ("encoded_text", "a long text in Base64 or hexadecimal digits"),
-    }
+    parts.is_some_and(|(reason, _)| kinds.into_iter().any(|kind| kind.code() == reason))
 }

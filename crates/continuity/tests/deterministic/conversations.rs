@@ -245,7 +245,7 @@ impl Maker {
     ) {
         let id = format!("n{}", self.note_marks.len());
         let text = SourcedText { text, source: format!("s{}", self.marks), outside };
-        self.made.session.ledger.push(Note { id, kind, text, corrects });
+        self.made.session.ledger.push(Note { id, kind, text, corrects, is_earlier: false });
         self.note_marks.push(mark);
     }
 
@@ -440,8 +440,8 @@ pub(crate) fn any_session() -> impl Strategy<Value = GatheredSession> {
         [NoteKind::Decision, NoteKind::Outcome, NoteKind::Correction, NoteKind::Question, NoteKind::Step];
     let kind = prop::sample::select(kinds.to_vec());
     let id = || prop::sample::select(vec!["a", "b", "c", "d"]).prop_map(str::to_owned);
-    let note = (id(), kind, sourced(), prop::option::weighted(0.3, id()))
-        .prop_map(|(id, kind, text, corrects)| Note { id, kind, text, corrects });
+    let note = (id(), kind, sourced(), prop::option::weighted(0.3, id()), any::<bool>())
+        .prop_map(|(id, kind, text, corrects, is_earlier)| Note { id, kind, text, corrects, is_earlier });
     let end = prop_oneof![
         Just(RequestEnd::Answered),
         Just(RequestEnd::Interrupted),

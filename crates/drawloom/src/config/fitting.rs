@@ -5,6 +5,7 @@ use commands::settings::{ConfiguredHook, ConfiguredServer, ConfiguredTool};
 use egress::HostPort;
 use text::terminal::one_line;
 use toml::Value;
+use workspace::RelativePath;
 
 use super::keys::Key;
 use super::kind::Kind;
@@ -64,6 +65,14 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
             )),
             None => Ok(()),
         },
+        "capabilities.repo" => match value.as_str() {
+            Some(folder) if folder.starts_with('/') || folder.starts_with("~/") => Ok(()),
+            _ => Err(misfit(path, "it takes a folder that begins with / or ~/")),
+        },
+        "capabilities.folders" => match texts.find(|folder| !is_below(folder)) {
+            Some(_) => Err(misfit(path, "it takes folders below the workspace, as docs/cards")),
+            None => Ok(()),
+        },
         "skills.link_targets" => {
             match texts.find(|folder| !folder.starts_with('/') && !folder.starts_with("~/")) {
                 Some(_) => Err(misfit(path, "it takes folders that begin with / or ~/")),
@@ -79,6 +88,11 @@ pub(super) fn check(path: &str, key: &Key, value: &Value) -> Result<(), Misfit> 
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a path leads to a folder below the one it is read in.
+fn is_below(path: &str) -> bool {
+    RelativePath::parse(path).is_ok_and(|path| !path.is_root())
 }
 
 /// Refuses a variable that cannot be set, or that is no data for a command.

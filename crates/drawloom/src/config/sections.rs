@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use commands::CommandError;
 use commands::settings::{
-    Agent, ConfiguredHook, ConfiguredServer, ConfiguredTool, ExecSettings, Preset, SearchEngine,
-    SearchService, SkillSettings, WebSettings,
+    Agent, CardSettings, ConfiguredHook, ConfiguredServer, ConfiguredTool, ExecSettings, Preset,
+    SearchEngine, SearchService, SkillSettings, WebSettings,
 };
 use model::quirks::{LimitField, PrefillForm, ThinkingForm};
 use model::{DialectName, ModelPlace, Money, Thinking, Tokenizer};
@@ -49,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) exec: Exec,
     pub(crate) web: Web,
     pub(crate) skills: Skills,
+    pub(crate) capabilities: CardSettings,
     pub(crate) budget: Budget,
     pub(crate) store: Store,
     pub(crate) limits: Limits,

@@ -140,9 +140,23 @@ const ROWS: &[Row] = &[
     row("--workspace {project} skills check --strict", "ok skills problems"),
     row("--workspace {project} skills show paint", "name path text"),
     row(
+        "--workspace {project} cards list",
+        "cards.id cards.path cards.source cards.state cards.why cards.name cards.description cards.version cards.tags \
+         cards.keywords cards.tools cards.uses cards.examples cards.threshold cards.priority cards.max_chars refused",
+    ),
+    row("--workspace {project} cards check", "ok cards problems"),
+    row("--workspace {project} cards new vat", "id path"),
+    row(
+        "--workspace {project} cards select --message warp",
+        "tags.tag tags.confidence cards.id cards.path cards.decision cards.score cards.threshold cards.layers.phrases \
+         cards.layers.bm25 cards.layers.letters cards.layers.likeness cards.layers.names_tag cards.matched cards.tokens \
+         cards.cut tokens max_tokens text",
+    ),
+    row(
         "handoff check {handoff}",
         "ok bytes problems.file problems.line problems.code problems.severity problems.why",
     ),
+    row("--workspace {project} handoff history", "handoffs"),
     row("skills new weave", "name path text"),
     row("skills remove weave --yes", "name path"),
     row("skills export {copy}.skills", "folder written unchanged"),
@@ -208,6 +222,10 @@ fn each_command_takes_its_flags_and_answers_with_its_fields() {
     let handoff = "# HANDOFF.md\n## Current Work\nPaint.\n## Stopping Point\nDry.\n## Key Outcomes\n## Open Questions\n## Next Steps\n";
     std::fs::write(world.path("HANDOFF.md"), handoff).unwrap();
     std::fs::create_dir_all(world.path("project/skills/paint")).unwrap();
+    std::fs::create_dir_all(world.path("project/docs/capabilities")).unwrap();
+    let card =
+        "---\ncapability_id: loom\ntriggers: {keywords: [warp], router_tags: [debug]}\n---\nWind a warp.\n";
+    std::fs::write(world.path("project/docs/capabilities/loom.md"), card).unwrap();
     let skill = "---\nname: paint\ndescription: How to paint.\n---\n";
     std::fs::write(world.path("project/skills/paint/SKILL.md"), skill).unwrap();
     let writes = [("a", "ok"), ("AGENTS.md", "asked")].map(

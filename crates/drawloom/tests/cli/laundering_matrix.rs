@@ -207,6 +207,19 @@ fn s3_instructions_of_a_folder_below() {
     });
 }
 
+/// The next conversation of the session begins with a handoff that quotes it.
+#[test]
+fn s3_a_wrap_and_a_new_session() {
+    row(|place| {
+        place.enters("first", &[call("note_outcome", &json!({"kind": "outcome", "text": HOSTILE.trim()}))]);
+        place.say("first", "/wrap");
+        let text = fs::read_to_string(place.world.path("project/handoffs/first.md")).unwrap();
+        let quoted = text.contains("outside says: \"");
+        assert_eq!(quoted, place.entry != Entry::Nothing, "{:?}: {text}", place.entry);
+        "first"
+    });
+}
+
 #[test]
 fn s3_a_fork() {
     row(|place| {

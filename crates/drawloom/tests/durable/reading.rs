@@ -28,7 +28,11 @@ const READING: &[&str] = &[
     "mcp serve",
     "skills list",
     "skills check",
+    "cards list",
+    "cards check",
+    "cards select -m rain",
     "handoff check HANDOFF.md",
+    "handoff history",
     "tree list",
     "tree show Tale --all",
     "tree text Tale --spans",
@@ -63,7 +67,7 @@ const READING: &[&str] = &[
 /// All other commands.
 const WRITING: &str = "chat; ask; sessions rename; sessions archive; sessions restore; approve; deny; policy allow; policy ask; policy deny; policy remove; files history; files restore; mcp get; mcp add; mcp remove; mcp test; mcp accept; mcp login; mcp logout; \
     skills show; skills run; skills new; skills add; skills remove; skills export; \
-    skills enable; skills disable; tree new; \
+    skills enable; skills disable; cards new; tree new; \
     tree append; tree draft; tree edit; tree split; tree merge; tree branch; tree tokens; tree regenerate; tree switch; tree go; tree select; \
     tree keep; tree prune; tree restore; tree exclude; tree include; tree bookmark; tree tag; tree annotate; tree head; \
     tree note; tree undo; tree redo; tree view new; tree view delete; tree seal; tree trust; tree rename; \

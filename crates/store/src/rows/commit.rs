@@ -8,7 +8,8 @@ use super::node::NodePlace;
 use super::reader::StoredTree;
 use super::trees::{TreeRef, find_mut};
 use super::{
-    calls, cell, draft, events, generations, injections, leases, node, operation, position, sessions, trees,
+    calls, cell, draft, events, generations, injections, jobs, leases, node, operation, position, sessions,
+    trees, workspaces,
 };
 use crate::apply::{
     Applied, AppliedDraft, AttachedWrites, check_shape, fresh_timeline, is_stored, make_fresh, new_views,
@@ -19,6 +20,7 @@ use crate::engine::params;
 use crate::error::{StaleRead, StoreError};
 use crate::event::EventKind;
 use crate::import_tree::Import;
+use crate::job::EndedJob;
 use crate::principal::{Principal, only_owner};
 
 /// As [`crate::Store::apply`].
@@ -36,7 +38,11 @@ pub(crate) fn apply(
                 sessions::begin(db, who, new)?;
             }
             let named = with.begins.as_ref().map(|new| new.id.0.as_str()).or(with.session.as_deref());
-            let tree = trees::insert(db, row, who.session().or(named))?;
+            let session = who.session().or(named);
+            let tree = trees::insert(db, row, session)?;
+            if let Some(session) = session.filter(|_| with.begins.is_none()) {
+                sessions::go_on_in(db, session, tree.key)?;
+            }
             if trees::find(db, who, id).is_err() {
                 return Err(StoreError::NotFound("tree"));
             }
@@ -88,6 +94,10 @@ pub(crate) fn apply(
     for ended in &with.calls {
         calls::end(db, tree, ended)?;
     }
+    for EndedJob { id, claim, end } in &with.jobs {
+        jobs::finish(db, who, *id, claim, end)?;
+    }
+    with.accepted.iter().try_for_each(|inventory| workspaces::accept(db, who, inventory))?;
     if let (Some(note), Some(seq)) = (with.imported, applied.seq) {
         trees::keep_import(db, tree.key, &Import { note, from: seq, to: seq })?;
     }

@@ -2,12 +2,13 @@
 
 use loom::{Millis, TreeId};
 
+use super::leases::check_guards;
 use super::reader::limit_of;
 use super::trees::{find_mut, seen};
 use crate::db::{Db, get, optional_id16, unsigned};
 use crate::engine::{Lock, Row, Value, params};
 use crate::error::StoreError;
-use crate::fence::{Claim, Fence, LeaseOwner};
+use crate::fence::{Claim, Fence, Guard, LeaseOwner};
 use crate::job::{Job, JobEnd, JobFilter, JobId, JobState, NewJob};
 use crate::principal::{Principal, only_owner};
 
@@ -58,6 +59,23 @@ pub(crate) fn enqueue(db: &Db<'_>, who: &Principal, job: &NewJob) -> Result<(Job
         params![&job.kind, job.key.as_deref(), tree, &job.payload, job.due.0],
     )?;
     Ok((JobId(number), true))
+}
+
+/// As [`crate::Store::begin_job`].
+pub(crate) fn begin(
+    db: &Db<'_>,
+    who: &Principal,
+    job: &NewJob,
+    owner: &LeaseOwner,
+    guards: &[Guard],
+) -> Result<(JobId, Claim), StoreError> {
+    check_guards(db, who, guards)?;
+    let (id, is_new) = enqueue(db, who, job)?;
+    if !is_new {
+        return Err(StoreError::Exists("job"));
+    }
+    let fence = give(db, id, owner, Fence::default())?;
+    Ok((id, Claim { owner: owner.clone(), fence }))
 }
 
 /// As [`crate::Store::claim`].
@@ -139,7 +157,8 @@ pub(crate) fn finish(
     let now = db.now()?.0;
     let ended = (state >= 2).then_some(now);
     db.run(
-        "UPDATE jobs SET state = ?2, result = ?3, ended = ?4 WHERE pk = ?1",
+        "UPDATE jobs SET state = ?2, result = ?3, ended = ?4,
+            payload = CASE WHEN ?2 < 2 THEN payload ELSE '' END WHERE pk = ?1",
         (id.0, state, result, ended),
     )?;
     db.run("DELETE FROM jobs WHERE ended < ?1", [now - RETENTION])?;

@@ -1,15 +1,17 @@
 //! Sessions as rows.
 
-use loom::Millis;
+use loom::{Millis, TreeId};
 use serde_json::{Map, Value};
 
 use crate::engine::{Lock, Params, Row, params};
 
+use super::leases::check_guards;
 use super::outcomes;
 use super::reader::limit_of;
 use super::trees::{ENTRY, read_entry, seen};
-use crate::db::{Db, get, optional_id16};
+use crate::db::{Db, TreeKey, get, optional_id16};
 use crate::error::StoreError;
+use crate::fence::Guard;
 use crate::principal::Principal;
 use crate::session::{NewSession, Session, SessionFilter, SessionId, SessionKind};
 
@@ -170,6 +172,26 @@ pub(crate) fn archive(
     }
     db.run("UPDATE sessions SET archived = ?2 WHERE id = ?1", (&id.0, archived))?;
     Ok(())
+}
+
+/// Has a session go on in a tree of its own.
+pub(super) fn go_on_in(db: &Db<'_>, session: &str, tree: TreeKey) -> Result<(), StoreError> {
+    db.run("UPDATE sessions SET tree = ?2 WHERE id = ?1", (session, tree.0)).map(drop)
+}
+
+/// As [`crate::Store::move_session`].
+pub(crate) fn move_to(
+    db: &Db<'_>,
+    who: &Principal,
+    id: &SessionId,
+    tree: TreeId,
+    guards: &[Guard],
+) -> Result<(), StoreError> {
+    find(db, who, id)?;
+    check_guards(db, who, guards)?;
+    let sql = "SELECT pk FROM trees WHERE id = ?1 AND session = ?2 AND purged = 0 AND archived = 0";
+    let pk = db.one(sql, (tree.to_bytes(), &id.0), |row| get(row, 0))?;
+    go_on_in(db, &id.0, TreeKey(pk.ok_or(StoreError::NotFound("tree of the session"))?))
 }
 
 /// As [`crate::Store::set_session_settings`].

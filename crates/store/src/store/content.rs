@@ -13,6 +13,7 @@ use crate::draft::{DraftEdit, DraftName};
 use crate::engine::Time;
 use crate::error::StoreError;
 use crate::event::{Cursor, Events};
+use crate::fence::Guard;
 use crate::import_tree::{Import, ImportedTree};
 use crate::listing::{NodeName, TreeEntry, TreeFilter};
 use crate::outcome::{NewOutcome, Outcome, OutcomeId};
@@ -54,6 +55,13 @@ forward! {
     /// # Errors
     /// [`StoreError::Exists`] when another one of its workspace has it.
     write fn rename_session(id: &SessionId, name: &str) -> () = sessions::rename(&id, &name);
+
+    /// Has a session go on in one of its trees that is neither purged nor archived.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] where it is none; [`StoreError::Fenced`] when a guard no longer holds.
+    write fn move_session(id: &SessionId, tree: TreeId, guards: Vec<Guard>) -> ()
+        = sessions::move_to(&id, tree, &guards);
 
     /// Archives a session, or takes it out of the archive. Its trees stay as they are.
     ///

@@ -9,7 +9,7 @@ use loom::{Digest, GenerationId, Millis, TreeId};
 use super::Store;
 use crate::call::{CallId, NewCall, RunningCall};
 use crate::error::StoreError;
-use crate::fence::{Claim, Fence, Lease, LeaseOwner};
+use crate::fence::{Claim, Fence, Guard, Lease, LeaseOwner};
 use crate::file_change::{FileChange, FileChangeId, GivingBack, KeptFiles, NewFileChange, NewFileChanges};
 use crate::generation::{
     Generation, GenerationFilter, KnownCost, Reservation, Spending, SpentAfter, SpentRow,
@@ -48,6 +48,13 @@ forward! {
     /// Enqueues a job. One with the same key that is still kept (30 days after its end) is returned instead, with
     /// `false`.
     write fn enqueue(job: NewJob) -> (JobId, bool) = jobs::enqueue(&job);
+
+    /// Begins a job that its owner works on at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] where one with its key is kept; [`StoreError::Fenced`] when a guard no longer holds.
+    write fn begin_job(job: NewJob, owner: &LeaseOwner, guards: Vec<Guard>) -> (JobId, Claim)
+        = jobs::begin(&job, &owner, &guards);
 
     /// Takes over a claimed job from an owner that is gone, under the next number: its result under the old one is
     /// refused from then on. The caller has made sure that the owner's lock is free.

@@ -21,6 +21,18 @@ pub fn for_each_token(text: &str, mut each: impl FnMut(&str)) {
     for_each_run(text, |run| run.index(&mut each));
 }
 
+/// The words of a text as tokens have them, in order; each character of Chinese, Japanese or Korean is one of its own. A
+/// phrase stands in a text where its words follow each other there.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for_each_run(text, |run| match run {
+        Run::Word(word) => words.push(word.to_owned()),
+        Run::Cjk(run) => words.extend(run.chars().map(String::from)),
+    });
+    words
+}
+
 /// The text to give to FTS5 (with [`FTS5_TOKENIZER`](super::FTS5_TOKENIZER)): ASCII as it is, since both
 /// tokenisers agree there; of other text the tokens, separated by blanks.
 ///

@@ -84,6 +84,25 @@ fn the_walk_ends_above_a_git_work_tree() {
 }
 
 #[test]
+fn the_top_of_a_work_tree_is_looked_for_within_the_same_bounds() {
+    let git = || FolderFacts { git: true, ..plain() };
+    let top = |from: &str, machine: &Machine| git_top(Path::new(from), &us(), machine);
+    let machine = Machine::default().with("/data/repo", git()).with("/home/us", git());
+    assert_eq!(top("/data/repo/a/b", &machine).as_deref(), Some(Path::new("/data/repo")));
+    assert_eq!(top("/data/repo", &machine).as_deref(), Some(Path::new("/data/repo")));
+    assert_eq!(top("/home/us/notes", &machine), None, "a home folder is no repository of a workspace");
+    for strange in [FolderFacts { owner: OTHER, ..git() }, FolderFacts { mode: 0o777, ..git() }] {
+        let machine = Machine::default().with("/data/repo", strange);
+        assert_eq!(top("/data/repo/a", &machine), None);
+        assert_eq!(top("/data/repo", &machine).as_deref(), Some(Path::new("/data/repo")), "it was named");
+    }
+    let mounted = Machine::default()
+        .with("/data", git())
+        .with("/data/disk", FolderFacts { mount_point: true, ..plain() });
+    assert_eq!(top("/data/disk/a", &mounted), None);
+}
+
+#[test]
 fn the_walk_ends_at_folders_that_are_not_plainly_ours() {
     let cases = [
         (FolderFacts { mount_point: true, ..marked() }, DiscoveryStop::MountPoint),

@@ -44,7 +44,9 @@ pub(super) fn split(file: &[u8]) -> Result<Split, FrontmatterError> {
         Line::Other if first.starts_with("---\r") => return Err(FrontmatterProblem::LoneCarriageReturn.at(1)),
         Line::Other => return Ok(none(text)),
     }
-    let (block, body, lines) = close(rest, &mut warnings)?;
+    let last = 1 + text.matches('\n').count();
+    let (block, body, lines) =
+        close(rest, &mut warnings).ok_or_else(|| FrontmatterProblem::NotClosed.at(last))?;
     if block.len() > MAX_BYTES {
         return Err(FrontmatterProblem::TooLarge.at(2));
     }
@@ -58,11 +60,8 @@ pub(super) fn split(file: &[u8]) -> Result<Split, FrontmatterError> {
     Ok(Split { block: Some(block), body: unix(body), warnings })
 }
 
-/// Block, body, and the line of the closing fence.
-fn close<'a>(
-    rest: &'a str,
-    warnings: &mut Vec<Warning>,
-) -> Result<(&'a str, &'a str, usize), FrontmatterError> {
+/// Block, body, and the line of the closing fence; none without one.
+fn close<'a>(rest: &'a str, warnings: &mut Vec<Warning>) -> Option<(&'a str, &'a str, usize)> {
     let mut at = 0;
     let mut number = 2;
     while at < rest.len() {
@@ -71,12 +70,12 @@ fn close<'a>(
             if spaced {
                 warnings.push(Warning { line: number, what: Irregularity::FenceSpace });
             }
-            return Ok((&rest[..at], after, number));
+            return Some((&rest[..at], after, number));
         }
         at = rest.len() - after.len();
         number += 1;
     }
-    Err(FrontmatterProblem::NotClosed.at(number))
+    None
 }
 
 fn decode(file: &[u8]) -> Result<&str, FrontmatterError> {

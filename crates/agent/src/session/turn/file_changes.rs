@@ -14,8 +14,8 @@ use tools::{
 use workspace::protected::is_held;
 use workspace::trust::is_instructions;
 
-use super::accepted_texts::{ApprovedText, accepted};
 use crate::accepted_changes::{accept, finish};
+use crate::accepted_texts::{ApprovedText, accepted};
 use crate::error::AgentError;
 use crate::runtime::{Runtime, command_records};
 

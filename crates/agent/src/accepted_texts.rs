@@ -10,21 +10,21 @@ use workspace::trust::Inventory;
 use crate::runtime::Runtime;
 
 /// A text of instructions of which the owner saw the difference.
-pub(super) struct ApprovedText<'a> {
+pub(crate) struct ApprovedText<'a> {
     /// Canonical path of its workspace.
-    pub(super) workspace: &'a Path,
+    pub(crate) workspace: &'a Path,
     /// The path below it.
-    pub(super) path: &'a Path,
+    pub(crate) path: &'a Path,
     /// What stood there; none where nothing did.
-    pub(super) before: Option<&'a [u8]>,
-    pub(super) after: &'a [u8],
+    pub(crate) before: Option<&'a [u8]>,
+    pub(crate) after: &'a [u8],
 }
 
 /// What is stored of them with their writes.
 ///
 /// # Errors
 /// As the store says.
-pub(super) async fn accepted(
+pub(crate) async fn accepted(
     runtime: &Runtime,
     texts: &[ApprovedText<'_>],
 ) -> Result<Vec<AcceptedInventory>, StoreError> {
