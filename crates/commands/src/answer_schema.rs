@@ -2,15 +2,12 @@
 //!
 //! References stay within the schema: nothing is read or fetched for one. Formats are notes, as JSON Schema has it.
 
-mod comparisons;
-
 use std::error::Error;
 
 use boon::{CompileError, Compiler, Draft, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-
-use comparisons::{Comparisons, REFERENCES};
+use tools::{Comparisons, REFERENCES};
 
 /// Most comparisons that a schema may take, of an answer or to look for references that lead to themselves.
 const MOST_COMPARISONS: u64 = 100_000;

@@ -34,7 +34,7 @@ impl AddressEntry {
     /// # Errors
     /// What is wrong, by its key.
     pub(crate) fn read(server: &str, url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
-        let url = address(url).map_err(|why| format!("url: {why}"))?;
+        let url = address(server, url).map_err(|why| format!("url: {why}"))?;
         let headers = headers.iter().map(|(name, value)| {
             header(server, name, value)
                 .map(|name| (name, value.clone()))
@@ -80,7 +80,7 @@ impl AddressEntry {
 
 /// # Errors
 /// Why nothing is sent there.
-fn address(written: &str) -> Result<Url, String> {
+fn address(server: &str, written: &str) -> Result<Url, String> {
     // It is not repeated: it may hold a password.
     let url = Url::parse(written.trim()).map_err(|error| format!("it is no address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -91,6 +91,12 @@ fn address(written: &str) -> Result<Url, String> {
     }
     if url.fragment().is_some() {
         return Err("it has a part behind #, which is sent to nobody".to_owned());
+    }
+    if let Some((name, _)) = url.query_pairs().find(|(name, value)| is_secret(name, value)) {
+        return Err(format!(
+            "{name:?} in its query is a secret by its name: write it into a header, as `${{TOKEN}}`; {}",
+            is_of_keys(server, "TOKEN")
+        ));
     }
     let public = Rule { purpose: Purpose::Server, reach: Reach::Public { named: Vec::new() } };
     if url.scheme() == "http" && Gate::default().judge(&public, &url).is_ok() {
@@ -168,9 +174,12 @@ mod tests {
             ("http://8.8.8.8/mcp", "unencrypted"),
             ("https://me:word@mcp.example.com", "user name"),
             ("https://mcp.example.com/#x", "behind #"),
+            ("https://mcp.example.com/mcp?tools=all&api_key=hunter2hunter2", "mcp.x.secrets.TOKEN VALUE"),
+            ("https://mcp.example.com/mcp?%74oken=hunter2hunter2", "\"token\" in its query is a secret"),
         ] {
             let said = read(url, &[]).unwrap_err();
             assert!(said.starts_with("url: ") && said.contains(why), "{url}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
         }
     }
 

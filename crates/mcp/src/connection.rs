@@ -14,10 +14,10 @@ use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, S
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::{RoleClient, serve_client};
+use rmcp::{ErrorData, RoleClient, serve_client};
 use sandbox::{Ending, Notice, Outcome, SandboxError};
 use serde_json::{Map, Value};
-use text::terminal::one_line;
+use text::terminal::{explicit, one_line};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -38,6 +38,11 @@ const SOON: Duration = Duration::from_secs(1);
 /// Tools of a server at most, and pages that it tells them in.
 const MOST_TOOLS: usize = 256;
 const PAGES: usize = 32;
+/// Error of a call before which a person has to be at an address (MCP 2025-11-25).
+const URL_ELICITATION_REQUIRED: i32 = -32042;
+/// Addresses of such an error that are named, and characters of one.
+const MOST_ADDRESSES: usize = 3;
+const LONGEST_ADDRESS: usize = 2_000;
 
 /// A server that runs.
 pub(crate) struct Connection {
@@ -195,19 +200,23 @@ impl Connection {
         match ready {
             Ok(Ok(service)) => Ok(Self { service, is_changed, calls, life }),
             Ok(Err(error)) => {
-                let failure =
-                    match (&life, &error) {
-                        (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
-                            session.told(&*error.error)
-                        }
-                        (Life::Address(_), ClientInitializeError::JsonRpcError(error)) => Failure::told(
-                            format!("it answered with error {}: {}", error.code.0, shortened(&error.message)),
-                        ),
-                        _ => Failure::told(match life.why_silent().await {
-                            why if why.is_empty() => error.to_string(),
-                            why => why,
-                        }),
-                    };
+                let failure = match (&life, &error) {
+                    (Life::Address(session), ClientInitializeError::TransportError { error, .. }) => {
+                        session.told(&*error.error)
+                    }
+                    (life, ClientInitializeError::JsonRpcError(error)) => {
+                        let why =
+                            format!("it answered with error {}: {}", error.code.0, shortened(&error.message));
+                        Failure::told(match life {
+                            Life::Program(run) => run.with_errors(why),
+                            Life::Address(_) => why,
+                        })
+                    }
+                    _ => Failure::told(match life.why_silent().await {
+                        why if why.is_empty() => error.to_string(),
+                        why => why,
+                    }),
+                };
                 Err(NoAnswer { wants_login: life.wants_login(), ..failure.into() })
             }
             Err(_) => {
@@ -348,14 +357,35 @@ impl Connection {
 
     async fn why(&self, error: ServiceError) -> Failure {
         match error {
-            ServiceError::McpError(error) => {
-                Failure::told(format!("it answered with error {}: {}", error.code.0, error.message))
-            }
+            ServiceError::McpError(error) => Failure::told(format!(
+                "it answered with error {}: {}{}",
+                error.code.0,
+                error.message,
+                addresses(&error)
+            )),
             ServiceError::TransportClosed => Failure::told(self.life.why_silent().await),
             ServiceError::TransportSend(error) => self.life.why_unsent(&*error.error).await,
             error => Failure::told(error.to_string()),
         }
     }
+}
+
+/// Addresses that a server wants a person to have been at before it answers, a line each, with what is done about them.
+fn addresses(error: &ErrorData) -> String {
+    let wanted = error.data.as_ref().filter(|_| error.code.0 == URL_ELICITATION_REQUIRED);
+    let wanted = wanted.and_then(|data| data["elicitations"].as_array()).into_iter().flatten();
+    let wanted = wanted.filter_map(|one| one["url"].as_str()).take(MOST_ADDRESSES);
+    let lines: String = wanted
+        .map(|url| {
+            format!("\n{}", explicit(&one_line(url)).chars().take(LONGEST_ADDRESS).collect::<String>())
+        })
+        .collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(
+        "\nIt wants a person to have been there first; nothing was opened. The call is made again afterwards:{lines}"
+    )
 }
 
 /// Whether a request was not read, as the server had forgotten the session.

@@ -3,20 +3,27 @@
 use boon::{Compiler, ErrorKind, InstanceToken, SchemaIndex, Schemas, SchemeUrlLoader, ValidationError};
 use serde_json::Value;
 
+use crate::comparisons::Comparisons;
+
 /// Problems that are named at most.
 const NAMED: usize = 20;
 /// Characters of one problem: a name may be as long as whoever called likes.
 const LONGEST: usize = 300;
+/// Comparisons of arguments with a schema at most: what fits in none of them is an error each.
+const MOST_COMPARISONS: u64 = 100_000;
+/// Of these, those that its references alone may lead to: what they multiply is bounded by no argument.
+const MOST_OF_REFERENCES: u64 = 10_000;
 
 /// The schema of the arguments of one tool.
 pub struct ArgumentSchema {
+    value: Value,
     schemas: Schemas,
     index: SchemaIndex,
 }
 
 impl ArgumentSchema {
     /// # Errors
-    /// It is no schema.
+    /// It is no schema, or its references lead to more than can be compared.
     pub fn new(schema: &Value) -> Result<Self, String> {
         Self::compiled(schema, Compiler::new())
     }
@@ -24,7 +31,7 @@ impl ArgumentSchema {
     /// One by which formats (`email`, `date`) are checked as well.
     ///
     /// # Errors
-    /// It is no schema.
+    /// As [`Self::new`].
     pub fn with_formats(schema: &Value) -> Result<Self, String> {
         let mut compiler = Compiler::new();
         compiler.enable_format_assertions();
@@ -32,13 +39,16 @@ impl ArgumentSchema {
     }
 
     fn compiled(schema: &Value, mut compiler: Compiler) -> Result<Self, String> {
+        if Comparisons::of(schema).of_references() > MOST_OF_REFERENCES {
+            return Err(format!("its references lead to more than {MOST_OF_REFERENCES} schemas for one value"));
+        }
         let mut schemas = Schemas::new();
         // A schema opens nothing: neither a file nor a connection.
         compiler.use_loader(Box::new(SchemeUrlLoader::new()));
         let place = "tool:arguments";
         compiler.add_resource(place, schema.clone()).map_err(|error| error.to_string())?;
         let index = compiler.compile(place, &mut schemas).map_err(|error| error.to_string())?;
-        Ok(Self { schemas, index })
+        Ok(Self { value: schema.clone(), schemas, index })
     }
 
     /// Checks arguments.
@@ -46,6 +56,9 @@ impl ArgumentSchema {
     /// # Errors
     /// Everything that does not fit.
     pub fn check(&self, arguments: &Value) -> Result<(), String> {
+        if Comparisons::of(&self.value).with(arguments) > MOST_COMPARISONS {
+            return Err(format!("the schema has more than {MOST_COMPARISONS} alternatives for them"));
+        }
         self.schemas.validate(arguments, self.index).map_err(|error| {
             let mut problems = Vec::new();
             leaves(&error, &mut problems);
@@ -153,6 +166,47 @@ mod tests {
             problems.sort();
             assert_eq!(problems.join("; "), told, "{arguments}");
         }
+    }
+
+    /// Definitions `a0` to `a{length}`, each as `next` makes it of the one before.
+    fn chain(length: usize, next: impl Fn(Value) -> Value) -> Value {
+        let mut definitions = serde_json::Map::from_iter([("a0".to_owned(), json!({"type": "string"}))]);
+        for number in 1..=length {
+            let before = json!({"$ref": format!("#/$defs/a{}", number - 1)});
+            definitions.insert(format!("a{number}"), next(before));
+        }
+        json!({"$defs": definitions, "properties": {"a": {"$ref": format!("#/$defs/a{length}")}}})
+    }
+
+    #[test]
+    fn a_schema_that_multiplies_itself_is_none_and_one_that_is_long_is() {
+        let twice = |before: Value| json!({"allOf": [before, before]});
+        for bomb in [chain(30, twice), chain(12, twice), chain(200, |before| before)] {
+            let why = ArgumentSchema::new(&bomb).err().unwrap();
+            assert!(why.contains("lead to more than 10000 schemas"), "{why}");
+        }
+        for ordinary in [chain(8, twice), chain(100, |before| before)] {
+            let schema = ArgumentSchema::new(&ordinary).unwrap();
+            assert_eq!(schema.check(&json!({"a": "x"})), Ok(()));
+            assert!(schema.check(&json!({"a": 1})).unwrap_err().contains("a should be string"));
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_schema_multiplies_or_goes_too_deep_for_are_not_compared() {
+        let below = json!({"properties": {"a": {"$ref": "#"}}});
+        let schema = ArgumentSchema::new(&json!({"allOf": [below, below]})).unwrap();
+        let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+        assert_eq!(schema.check(&nested(8)), Ok(()));
+        assert!(schema.check(&nested(60)).unwrap_err().contains("more than 100000 alternatives"));
+
+        let around = |length: usize| {
+            let mut schema = chain(length, |before| before);
+            schema["$defs"]["a0"] = json!({"$ref": "#"});
+            ArgumentSchema::new(&schema).unwrap()
+        };
+        assert_eq!(around(1).check(&nested(25)), Ok(()));
+        assert!(around(100).check(&nested(120)).is_err(), "no thread has a stack for it");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod changes;
 mod checked_call;
 mod checkpoint;
 mod command_tool;
+mod comparisons;
 pub mod edits;
 mod exec;
 mod files;
@@ -45,6 +46,7 @@ pub use checkpoint::{
     remove_records_of,
 };
 pub use command_tool::CommandTool;
+pub use comparisons::{Comparisons, REFERENCES};
 pub use exec::{
     BackgroundChanges, ChangedFiles, ChangedPath, CommandEgress, CommandNetwork, CommandRecovery,
     CommandScope, NetworkRequest, ProcessBounds, Processes, UnfinishedRoots, comparing, open_closed_root,

@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Text,
     /// An http or https address.
     Address,
+    /// One of a server of tools, which may have a query.
+    ServerAddress,
     /// The name of an environment variable.
     Variable,
     /// The URL of a database, without a password.
@@ -35,6 +37,7 @@ impl Kind {
         let (least, most) = (&schema["minimum"], &schema["maximum"]);
         match (schema["format"].as_str(), schema["type"].as_str()) {
             (Some("uri"), _) => Self::Address,
+            (Some("server-address"), _) => Self::ServerAddress,
             (Some("variable"), _) => Self::Variable,
             (Some("database"), _) => Self::Database,
             (Some("rules"), _) => Self::Rules,
@@ -64,7 +67,7 @@ impl Kind {
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         let fits = match (self, value) {
             (Self::Text, Value::String(_)) | (Self::Flag, Value::Boolean(_)) => true,
-            (Self::Address, Value::String(text)) => {
+            (Self::Address | Self::ServerAddress, Value::String(text)) => {
                 // Who reads addresses passes over line ends and tabs.
                 if text.contains(char::is_control) {
                     return Err(format!("{} without control characters", self.wanted()));
@@ -72,6 +75,10 @@ impl Kind {
                 if !text.contains("://") {
                     return Err(format!("{}: write http:// or https:// before it", self.wanted()));
                 }
+                let text = match (self, text.split_once('?')) {
+                    (Self::ServerAddress, Some((before, query))) if !query.contains('#') => before,
+                    _ => text,
+                };
                 // Whether plain http may go there depends on `insecure_http`, and is judged when it is used.
                 model::endpoint::Endpoint::parse(text, true)
                     .map_err(|error| format!("{}: {}", self.wanted(), error.hint()))?;
@@ -111,6 +118,7 @@ impl Kind {
         match self {
             Self::Text => "a text".to_owned(),
             Self::Address => "an address such as https://host/v1".to_owned(),
+            Self::ServerAddress => "an address such as https://host/mcp?team=7".to_owned(),
             Self::Variable => "the name of an environment variable".to_owned(),
             Self::Database => "a database such as postgres://USER@HOST/DATABASE".to_owned(),
             Self::Flag => "true or false".to_owned(),
@@ -137,12 +145,17 @@ impl Kind {
         let toml = toml_value(written);
         let plain = || Value::String(written.to_owned());
         let value = match self {
-            Self::Address if !written.contains("://") && !written.starts_with(['"', '\'']) => {
+            Self::Address | Self::ServerAddress
+                if !written.contains("://") && !written.starts_with(['"', '\'']) =>
+            {
                 Value::String(with_scheme(written))
             }
-            Self::Text | Self::Address | Self::Variable | Self::Database | Self::Choice(_) => {
-                toml.filter(Value::is_str).unwrap_or_else(plain)
-            }
+            Self::Text
+            | Self::Address
+            | Self::ServerAddress
+            | Self::Variable
+            | Self::Database
+            | Self::Choice(_) => toml.filter(Value::is_str).unwrap_or_else(plain),
             Self::Bytes(..) => toml.unwrap_or_else(plain),
             Self::Texts => match toml {
                 Some(list @ Value::Array(_)) => list,
@@ -229,6 +242,17 @@ mod tests {
         }
         for wrong in ["not an address", "", "ftp://host", "word", "http//127.0.0.1:8080", "unix:/tmp/s"] {
             assert!(Kind::Address.read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_address_of_a_server_of_tools_alone_has_a_query() {
+        let address = "https://mcp.example.com/mcp?project_ref=abc&read_only=true";
+        assert_eq!(Kind::ServerAddress.read(address).unwrap(), Value::String(address.to_owned()));
+        assert!(Kind::Address.read(address).is_err());
+        for wrong in ["https://a.example/mcp?a=b#c", "https://me:word@a.example/?a=b", "ftp://a.example/?a=b"]
+        {
+            assert!(Kind::ServerAddress.read(wrong).is_err(), "{wrong}");
         }
     }
 

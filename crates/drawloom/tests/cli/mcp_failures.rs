@@ -83,6 +83,31 @@ fn a_server_that_does_not_start_is_not_tried_again_at_once() {
 }
 
 #[test]
+fn a_program_that_refuses_to_begin_says_why_before_how_it_ended() {
+    let world = world(&[], &server("notes", "[mcp.notes.env]\nUNLICENSED = \"yes\"\n"));
+    let (code, tested) = there(&world, &["mcp", "test", "notes"]);
+    let told = tested["error"]["message"].as_str().unwrap();
+    assert!(code == Some(5) && told.contains("error -32603: licence missing: set LICENCE"), "{tested}");
+    assert!(told.contains("looked for a licence"), "{tested}");
+}
+
+#[test]
+fn addresses_that_a_server_wants_a_person_to_have_been_at_are_named_to_the_model_and_to_the_person() {
+    let world = accepted(&[], &["notes:fail"], "[mcp.notes.env]\nSENDS = \"yes\"\n");
+    script(&world, &[json!({"tool_calls": [called("notes:fail", &json!({}))]}), json!({"text": "Done."})]);
+    let plain = world.run(&["--workspace", &text(&world.path("project")), "chat", "-m", "Go."]);
+    let told = result(&world, "notes:fail");
+    assert!(told.starts_with("server notes: it answered with error -32042: Log in first.\n"), "{told}");
+    assert!(told.contains("nothing was opened") && told.contains("made again afterwards:\n"), "{told}");
+    for (address, is_named) in [("1?b=c\n", true), ("3", true), ("4", false)] {
+        let address = format!("https://a.example/{address}");
+        assert_eq!(told.contains(&address), is_named, "{told}");
+        assert_eq!(plain.err.contains(address.trim()), is_named, "{plain:?}");
+    }
+    assert!(!told.contains('\u{1b}'), "{told}");
+}
+
+#[test]
 fn s15_a_tool_that_is_told_otherwise_is_switched_off_and_named_until_it_is_accepted() {
     let world = accepted(&[], &["notes:add", "notes:change", "notes:fail"], "");
     let refused = "server notes: add is ";

@@ -125,6 +125,24 @@ fn m7_a_server_at_an_address_is_added_accepted_and_called_by_json_and_by_events(
 }
 
 #[test]
+fn the_query_of_an_address_goes_along_is_shown_and_is_part_of_what_was_accepted() {
+    let site = McpSite::start(tools, answers);
+    let url = format!("{}?project_ref=abc&read_only=true", site.url());
+    let world = world(&[], &allowed(&["site:plain"]));
+    let secret = format!("{}?api_key=hunter2hunter2", site.url());
+    let refused = world.run(&["mcp", "add", "site", "--url", &secret, "--yes"]);
+    assert!(refused.code == Some(2) && refused.err.contains("mcp.site.secrets.TOKEN"), "{refused:?}");
+    assert!(!refused.err.contains("hunter2") && site.asked().is_empty(), "{refused:?}");
+    let (code, added) = there(&world, &["mcp", "add", "site", "--url", &url, "--yes"]);
+    assert_eq!(code, Some(0), "{added}");
+    assert_eq!(turn(&world, &["plain"]), ["this is plain"]);
+    assert!(site.asked().iter().all(|asked| asked.path() == "/mcp?project_ref=abc&read_only=true"));
+    assert_eq!(there(&world, &["mcp", "list"]).1["servers"][0]["url"], json!(url));
+    world.ok(&["config", "set", "mcp.site.url", &url.replace("abc", "def")]);
+    assert!(turn(&world, &["plain"])[0].contains("no tool"), "another query is another server");
+}
+
+#[test]
 fn a_server_at_an_address_that_hangs_floods_breaks_off_or_refuses_costs_its_call_and_no_turn() {
     let site = McpSite::start(tools, answers);
     let world = accepted(&site.url(), "timeout = 2\n");

@@ -59,8 +59,19 @@ fn tools(is_changed: bool) -> Value {
             })
         ),
         tool("bad name", "Has a name that is none.", json!({})),
+        json!({"name": "bomb", "inputSchema": bomb()}),
         json!({"name": "remote", "inputSchema": {"type": "object", "$ref": "file:///etc/hostname"}}),
     ])
+}
+
+/// Schema of which each definition is twice the one before.
+fn bomb() -> Value {
+    let mut definitions = serde_json::Map::from_iter([("a0".to_owned(), json!({"type": "string"}))]);
+    for number in 1..=30 {
+        let before = json!({"$ref": format!("#/$defs/a{}", number - 1)});
+        definitions.insert(format!("a{number}"), json!({"allOf": [before, before]}));
+    }
+    json!({"type": "object", "$defs": definitions, "properties": {"a": {"$ref": "#/$defs/a30"}}})
 }
 
 /// Messages to this server.
@@ -182,6 +193,12 @@ fn serves() {
         let text = |text: &str| answer(json!({"content": [{"type": "text", "text": text}]}));
         let arguments = &message["params"]["arguments"];
         match (message["method"].as_str(), message["params"]["name"].as_str()) {
+            (Some("initialize"), _) if env::var_os("UNLICENSED").is_some() => {
+                let error = json!({"code": -32603, "message": "licence missing: set LICENCE"});
+                eprintln!("looked for a licence");
+                say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+                process::exit(1);
+            }
             (Some("initialize"), _) => answer(json!({
                 "protocolVersion": message["params"]["protocolVersion"],
                 "capabilities": {"tools": {"listChanged": true}},
@@ -204,6 +221,20 @@ fn serves() {
                 {"type": "image", "data": BASE64.encode(&picture()), "mimeType": "image/png"},
                 {"type": "resource_link", "uri": "file:///a", "name": "a"},
             ]})),
+            (Some("tools/call"), Some("fail")) if env::var_os("SENDS").is_some() => {
+                let urls = [
+                    "https://a.example/1?b=c",
+                    "https://a.example/2\u{1b}[2J",
+                    "https://a.example/3",
+                    "https://a.example/4",
+                ];
+                let asked = urls.map(
+                    |url| json!({"mode": "url", "elicitationId": url, "url": url, "message": "Log in."}),
+                );
+                let error =
+                    json!({"code": -32042, "message": "Log in first.", "data": {"elicitations": asked}});
+                say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
             (Some("tools/call"), Some("fail")) => {
                 answer(json!({"isError": true, "content": [{"type": "text", "text": "the disk is full"}]}));
             }

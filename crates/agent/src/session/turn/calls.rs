@@ -205,7 +205,15 @@ impl Turn<'_> {
             end: QuestionEnd::never(),
         };
         let mut results = Results { site, part_of, trust, answer, last: answer.as_position() };
-        for batch in batches(registry, calls) {
+        let (checking, mut cancel) = (Arc::clone(registry), site.held.cancel());
+        // The schema of a server may take long.
+        let checked = tokio::select! {
+            checked = tokio::task::spawn_blocking(move || batches(&checking, calls)) => checked,
+            () = cancel.cancelled() => return Err(AgentError::Stopped),
+        };
+        let checked =
+            checked.map_err(|failed| AgentError::Refused(format!("a call could not be checked: {failed}")))?;
+        for batch in checked {
             let mut running = FuturesUnordered::new();
             let begun = self.run_batch(&mut results, &outside, batch, &mut running, limits, &asker).await;
             // Whatever went wrong: what runs comes to its end, and what it did is a result.

@@ -1,5 +1,6 @@
 //! How many comparisons a schema takes. Alternatives that refer to alternatives multiply: a schema of a few hundred bytes
-//! can ask for more comparisons than a machine makes in a day.
+//! can ask for more comparisons than a machine makes in a day, and references one behind the other for more stack than a
+//! thread has.
 
 use std::collections::HashMap;
 use std::ptr::from_ref;
@@ -14,31 +15,44 @@ const OF_ITEMS: [&str; 5] = ["items", "prefixItems", "additionalItems", "contain
 /// Keywords whose schema is compared with each member of an object.
 const OF_MEMBERS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 /// Keywords that refer to another schema.
-pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+pub const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Counter of the comparisons of one schema, an upper bound: what would end early is counted whole.
-pub(super) struct Comparisons<'s> {
+/// Schemas that are compared within each other at most: without optimisation each takes some 10 KiB of a stack of 2 MiB.
+const DEEPEST: usize = 128;
+
+/// Counter of the comparisons of one schema, an upper bound: what would end early is counted whole, and what goes deeper than
+/// a stack holds is more than any number.
+pub struct Comparisons<'s> {
     root: &'s Value,
     /// By schema and value; none while it is counted.
-    counted: HashMap<(*const Value, *const Value), Option<u64>>,
+    counted: HashMap<(*const Value, *const Value), Option<Count>>,
     named: Vec<(&'s str, &'s Value)>,
+    /// Schemas that are counted within each other now.
+    depth: usize,
+}
+
+/// Comparisons, and how many of them are made within each other.
+#[derive(Clone, Copy)]
+struct Count {
+    sum: u64,
+    height: usize,
 }
 
 impl<'s> Comparisons<'s> {
-    pub(super) fn of(root: &'s Value) -> Self {
+    pub fn of(root: &'s Value) -> Self {
         let mut named = Vec::new();
         name(root, &mut named);
-        Self { root, counted: HashMap::new(), named }
+        Self { root, counted: HashMap::new(), named, depth: 0 }
     }
 
     /// Comparisons of a value with the whole schema.
-    pub(super) fn with(&mut self, value: &Value) -> u64 {
+    pub fn with(&mut self, value: &Value) -> u64 {
         self.counted.clear();
-        self.count(self.root, value)
+        self.count(self.root, value).sum
     }
 
     /// Comparisons of a value that holds nothing with each schema that refers to another.
-    pub(super) fn of_references(&mut self) -> u64 {
+    pub fn of_references(&mut self) -> u64 {
         self.counted.clear();
         let mut schemas = Vec::new();
         all(self.root, &mut schemas);
@@ -46,24 +60,34 @@ impl<'s> Comparisons<'s> {
         schemas
             .into_iter()
             .filter(refers)
-            .fold(0, |sum, schema| sum.saturating_add(self.count(schema, &Value::Null)))
+            .fold(0, |sum, schema| sum.saturating_add(self.count(schema, &Value::Null).sum))
     }
 
-    fn count(&mut self, schema: &'s Value, value: &Value) -> u64 {
-        let Some(keywords) = schema.as_object() else { return 1 };
+    fn count(&mut self, schema: &'s Value, value: &Value) -> Count {
+        const ONE: Count = Count { sum: 1, height: 1 };
+        let Some(keywords) = schema.as_object() else { return ONE };
         let key = (from_ref(schema), from_ref(value));
-        if let Some(known) = self.counted.get(&key) {
-            // One that leads to itself is compared once.
-            return known.unwrap_or(1);
+        // One that leads to itself is compared once.
+        let known = self.counted.get(&key).map(|known| known.unwrap_or(ONE));
+        if self.depth + known.unwrap_or(ONE).height > DEEPEST {
+            return Count { sum: u64::MAX, height: DEEPEST };
+        }
+        if let Some(known) = known {
+            return known;
         }
         self.counted.insert(key, None);
-        let mut sum = 1_u64;
-        let mut add = |more: u64| sum = sum.saturating_add(more);
+        self.depth += 1;
+        let mut counted = ONE;
+        let mut add = |Count { sum, height }: Count| {
+            counted.sum = counted.sum.saturating_add(sum);
+            counted.height = counted.height.max(height.saturating_add(1));
+        };
         for (keyword, below) in keywords {
             let keyword = keyword.as_str();
             if REFERENCES.contains(&keyword) {
                 let targets = below.as_str().map(|to| self.targets(to)).unwrap_or_default();
-                add(targets.into_iter().map(|to| self.count(to, value)).max().unwrap_or(1));
+                let targets = targets.into_iter().map(|to| self.count(to, value));
+                add(targets.max_by_key(|target| target.sum).unwrap_or(ONE));
             } else if IN_PLACE.contains(&keyword) {
                 schemas(below).for_each(|schema| add(self.count(schema, value)));
             } else if keyword == "dependentSchemas" || keyword == "dependencies" {
@@ -86,8 +110,9 @@ impl<'s> Comparisons<'s> {
                 members(value).for_each(|_| add(self.count(below, &Value::Null)));
             }
         }
-        self.counted.insert(key, Some(sum));
-        sum
+        self.depth -= 1;
+        self.counted.insert(key, Some(counted));
+        counted
     }
 
     /// The schemas that a reference may mean.
