@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use tools::NetworkRequest;
 
+use crate::app::naming::nearest;
 use crate::args::allow::AllowedFolder;
 use crate::server_address::AddressEntry;
 use crate::server_secrets::{is_of_keys, is_secret, missing};
@@ -27,8 +28,9 @@ pub struct ConfiguredServer {
     /// The arguments of the program.
     pub args: Vec<String>,
     /// The address of a server that runs elsewhere and speaks streamable HTTP. It may lie on this machine or in its network;
-    /// over the public network it is spoken with by https alone.
-    #[schemars(url, regex(pattern = "^https?://"))]
+    /// over the public network it is spoken with by https alone. A query (`?project=7`) goes along with each request: a
+    /// secret stands in a header.
+    #[schemars(regex(pattern = "^https?://"), extend("format" = "server-address"))]
     pub url: Option<String>,
     /// Folders that it sees, for reading, or with `:rw` behind them for writing too: they begin with / or ~/, and `.` is the
     /// workspace. It works in the first of them. Without it a folder of its own.
@@ -45,8 +47,8 @@ pub struct ConfiguredServer {
     pub allow_tools: Option<Vec<String>>,
     /// Tools that are not offered.
     pub deny_tools: Vec<String>,
-    /// Tools that only read, as you say: one yes is for all of them, and they are called in plan mode. What the server
-    /// itself says of this does not count.
+    /// Tools that only read, as you say: an answer for the session is for all of them, and they are called in plan mode. What
+    /// the server itself says of this does not count.
     pub read: Vec<String>,
     #[schemars(schema_with = "headers")]
     pub headers: BTreeMap<String, String>,
@@ -141,6 +143,27 @@ impl ConfiguredServer {
     pub fn offers(&self, tool: &str) -> bool {
         let is_named = |names: &[String]| names.iter().any(|name| name == tool);
         self.allow_tools.as_deref().is_none_or(is_named) && !is_named(&self.deny_tools)
+    }
+
+    /// What is said of names in its lists that are none of these tools: they hold for nothing.
+    pub(crate) fn unknown_tools(&self, tools: &[&str], of: &str) -> Vec<String> {
+        let lists = [
+            ("deny_tools", self.deny_tools.as_slice()),
+            ("allow_tools", self.allow_tools.as_deref().unwrap_or_default()),
+            ("read", self.read.as_slice()),
+        ];
+        let mut notes = Vec::new();
+        for (key, names) in lists {
+            for name in names.iter().filter(|name| !tools.contains(&name.as_str())) {
+                // Prefixes are what a person takes for a pattern.
+                let begins = tools.iter().find(|tool| tool.starts_with(name.trim_end_matches('*')));
+                let near = nearest(tools.iter().map(|&tool| tool.to_owned()), name)
+                    .or_else(|| begins.map(|&tool| tool.to_owned()));
+                let hint = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
+                notes.push(format!("`{key}` names {name}, which is none of {of}{hint}"));
+            }
+        }
+        notes
     }
 
     /// Digest of what is started or asked: another one is another server, whatever its name.
@@ -382,5 +405,31 @@ mod tests {
             ..all.clone()
         };
         assert!(all.offers("add") && !some.offers("add") && some.offers("find") && !some.offers("other"));
+    }
+
+    #[test]
+    fn names_in_the_lists_that_are_no_tools_are_told() {
+        let lists = |deny: &[&str], allow: Option<&[&str]>, read: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+            let server = ConfiguredServer {
+                deny_tools: owned(deny),
+                allow_tools: allow.map(owned),
+                read: owned(read),
+                ..server("true", &[])
+            };
+            server.unknown_tools(&["add", "search_files", "delete_file"], "its tools")
+        };
+        assert_eq!(lists(&["add"], Some(&["search_files"]), &["delete_file"]), [""; 0]);
+        let told = lists(&["delete", "delete*", "page"], Some(&["serach_files"]), &["search"]);
+        assert_eq!(
+            told,
+            [
+                "`deny_tools` names delete, which is none of its tools: did you mean delete_file?",
+                "`deny_tools` names delete*, which is none of its tools: did you mean delete_file?",
+                "`deny_tools` names page, which is none of its tools",
+                "`allow_tools` names serach_files, which is none of its tools: did you mean search_files?",
+                "`read` names search, which is none of its tools: did you mean search_files?",
+            ]
+        );
     }
 }

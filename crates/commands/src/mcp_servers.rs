@@ -90,6 +90,12 @@ pub(crate) fn list(app: &App) -> ServersShown {
         }
         notes.extend(server.kept_before(app.runtime.home.root(), name));
         let pinned = accepted.usable().next().is_some() || !changed.is_empty();
+        if pinned {
+            let names = accepted.usable().map(|tool| tool.name.as_str()).chain(accepted.changed());
+            notes.extend(
+                server.unknown_tools(&names.collect::<Vec<_>>(), "the tools that were accepted of it"),
+            );
+        }
         if status == ServerStatus::Invalid {
             notes.push(correction(name));
         } else if kept.has_others() {
@@ -170,10 +176,19 @@ async fn offer(app: &App, name: &str) -> Result<ServerOffer, CommandError> {
             )
         }
     };
-    server.offer().await.map_err(|why| {
+    let mut offer = server.offer().await.map_err(|why| {
         let why = format!("the server {name}{place} gives no tools: {}", explicit(&masked(app, &why)));
         CommandError::new("server", 5, why, hint)
-    })
+    })?;
+    // What is not checked is not called.
+    offer.tools.retain(|tool| match server_tools::described(configured, name, tool).check() {
+        Ok(()) => true,
+        Err(why) => {
+            offer.refused.push(why);
+            false
+        }
+    });
+    Ok(offer)
 }
 
 /// What helps with an entry that is wrong.
@@ -211,7 +226,10 @@ fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) 
         ToolChange::Gone(name) => Some(name.clone()),
         ToolChange::Changed(_) | ToolChange::New(_) => None,
     });
-    let configured = app.settings.mcp.get(name).and_then(|server| server.entry(name).ok());
+    let configured = &app.settings.mcp[name];
+    let mut notes = configured.entry(name).map(|entry| entry.warnings).unwrap_or_default();
+    let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+    notes.extend(configured.unknown_tools(&names, "its tools"));
     ServerTested {
         name: name.to_owned(),
         status: ServerStatus::Connected,
@@ -220,7 +238,7 @@ fn tested(app: &App, name: &str, offer: &ServerOffer, accepted: &AcceptedTools) 
         tools: offer.tools.iter().map(shown).collect(),
         refused: offer.refused.iter().map(|why| masked(app, why)).collect(),
         gone: gone.collect(),
-        notes: configured.map(|entry| entry.warnings).unwrap_or_default(),
+        notes,
     }
 }
 
@@ -229,16 +247,7 @@ async fn accept(app: &App, args: &McpAcceptArgs) -> Result<CommandOutcome, Comma
     let McpAcceptArgs { name, tools, yes } = args;
     let hint = format!("`drawloom mcp accept {name} --yes` starts it and asks nothing");
     confirm_kept(app, name, (*yes, hint))?;
-    let mut offer = offer(app, name).await?;
-    // What is not checked is not called.
-    let server = &app.settings.mcp[name];
-    offer.tools.retain(|tool| match server_tools::described(server, name, tool).check() {
-        Ok(()) => true,
-        Err(why) => {
-            offer.refused.push(why);
-            false
-        }
-    });
+    let offer = offer(app, name).await?;
     let accepted = saved(app, name).read().unwrap_or_default();
     if let Some(unknown) = tools.iter().find(|tool| offer.tools.iter().all(|offered| offered.name != **tool))
     {

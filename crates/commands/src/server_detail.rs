@@ -27,6 +27,8 @@ pub(crate) fn get(app: &App, name: &str) -> Result<ServerDetail, CommandError> {
         net: configured.net.clone(),
         timeout: configured.timeout,
         read: configured.read.clone(),
+        allow_tools: configured.allow_tools.clone(),
+        deny_tools: configured.deny_tools.clone(),
         variables: configured.env.keys().cloned().collect(),
         headers: configured.headers.keys().cloned().collect(),
         secrets: configured.secrets.keys().cloned().collect(),

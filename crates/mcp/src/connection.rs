@@ -8,7 +8,8 @@ use std::time::Duration;
 use context::elicitation::Elicit;
 use model::Cancel;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, PaginatedRequestParams, PingRequest, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomResult, ListToolsRequest, ListToolsResult,
+    PaginatedRequestParams, PingRequest, ServerResult,
 };
 use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -126,13 +127,14 @@ impl RunOfServer {
         if self.reading.has_stopped() {
             return format!("it read nothing of what it was told for {} s, and was ended", UNREAD.as_secs());
         }
+        let how = self.end().await;
+        self.with_errors(how.unwrap_or_else(|| "it closed its output".to_owned()))
+    }
+
+    /// How it ended, if it does soon. What it wrote to standard error is read by then.
+    async fn end(&self) -> Option<String> {
         let mut ended = self.ended.clone();
-        let ended = timeout(SOON, ended.wait_for(Option::is_some)).await;
-        let how = match ended {
-            Ok(Ok(how)) => how.clone().unwrap_or_default(),
-            _ => "it closed its output".to_owned(),
-        };
-        self.with_errors(how)
+        timeout(SOON, ended.wait_for(Option::is_some)).await.ok()?.ok()?.clone()
     }
 
     /// Something about it, with what it wrote to standard error and what its network did behind it.
@@ -208,7 +210,10 @@ impl Connection {
                         let why =
                             format!("it answered with error {}: {}", error.code.0, shortened(&error.message));
                         Failure::told(match life {
-                            Life::Program(run) => run.with_errors(why),
+                            Life::Program(run) => {
+                                run.end().await;
+                                run.with_errors(why)
+                            }
                             Life::Address(_) => why,
                         })
                     }
@@ -266,9 +271,16 @@ impl Connection {
             let (mut offer, mut cursor) = (Offer::default(), None);
             for _ in 0..PAGES {
                 let asked = PaginatedRequestParams::default().with_cursor(cursor);
-                let page = self.service.list_tools(Some(asked)).await?;
+                let page = match self.service.list_tools(Some(asked.clone())).await {
+                    Err(ServiceError::UnexpectedResponse) => {
+                        let (page, malformed) = self.sound_tools(asked).await?;
+                        offer.refused.extend(malformed);
+                        page
+                    }
+                    page => page?,
+                };
                 for tool in &page.tools {
-                    if offer.tools.len() + offer.refused.len() == MOST_TOOLS {
+                    if offer.tools.len() + offer.refused.len() >= MOST_TOOLS {
                         offer.refused.push(format!("it has more than {MOST_TOOLS} tools"));
                         return Ok(offer);
                     }
@@ -292,6 +304,31 @@ impl Connection {
             Ok(Err(error)) => Err(self.why(error).await.into()),
             Err(_) => Err(format!("it did not list its tools within {} s", within.as_secs()).into()),
         }
+    }
+
+    /// A page of tools of which some are malformed: the others, and why those are none.
+    async fn sound_tools(
+        &self,
+        asked: PaginatedRequestParams,
+    ) -> Result<(ListToolsResult, Vec<String>), ServiceError> {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(asked));
+        let ServerResult::CustomResult(CustomResult(told)) = self.service.send_request(request).await? else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        let told_tools = told["tools"].as_array().ok_or(ServiceError::UnexpectedResponse)?;
+        let (mut tools, mut malformed) = (Vec::new(), Vec::new());
+        for tool in told_tools.iter().take(MOST_TOOLS) {
+            match serde_json::from_value(tool.clone()) {
+                Ok(tool) => tools.push(tool),
+                Err(error) => {
+                    let name = shortened(tool["name"].as_str().unwrap_or_default());
+                    malformed.push(format!("{name:?} is malformed: {}", shortened(&error.to_string())));
+                }
+            }
+        }
+        let mut page = ListToolsResult::with_all_items(tools);
+        page.next_cursor = told["nextCursor"].as_str().map(str::to_owned);
+        Ok((page, malformed))
     }
 
     /// Calls a tool.

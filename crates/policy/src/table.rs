@@ -279,7 +279,7 @@ pub const TABLE: &[Row] = &[
         ASK,
         ByRule,
         |call, _| call.reads_of_server() == Some(true),
-        "the tool belongs to a server whose reading tools were not allowed yet",
+        "the tool is a reading one of a server, and neither a rule nor an answer for the session allows its reading tools",
     )
     .repeat(Repeat::OncePerServer),
     Row::new(

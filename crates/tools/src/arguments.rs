@@ -40,7 +40,9 @@ impl ArgumentSchema {
 
     fn compiled(schema: &Value, mut compiler: Compiler) -> Result<Self, String> {
         if Comparisons::of(schema).of_references() > MOST_OF_REFERENCES {
-            return Err(format!("its references lead to more than {MOST_OF_REFERENCES} schemas for one value"));
+            return Err(format!(
+                "its references lead to more than {MOST_OF_REFERENCES} schemas for one value"
+            ));
         }
         let mut schemas = Schemas::new();
         // A schema opens nothing: neither a file nor a connection.

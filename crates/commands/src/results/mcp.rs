@@ -64,6 +64,10 @@ pub struct ServerDetail {
     pub timeout: u32,
     /// Tools that only read, as the owner says.
     pub read: Vec<String>,
+    /// Tools that are offered, of those that were accepted; none where all of them are.
+    pub allow_tools: Option<Vec<String>>,
+    /// Tools that are not offered.
+    pub deny_tools: Vec<String>,
     /// Names of variables of its environment, of headers, and of secrets; their values are not told.
     pub variables: Vec<String>,
     pub headers: Vec<String>,

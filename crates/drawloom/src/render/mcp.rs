@@ -71,6 +71,8 @@ pub(super) fn detail(found: &ServerDetail, to: OutputStyle) -> RenderedOutcome {
         ("headers", names(&found.headers)),
         ("secrets", names(&found.secrets)),
         ("reading", names(&found.read)),
+        ("allowed", found.allow_tools.as_deref().map(names).unwrap_or_default()),
+        ("denied", names(&found.deny_tools)),
         ("accepted", names(&found.accepted)),
         ("offered", names(&server.tools)),
         ("changed", names(&server.changed)),

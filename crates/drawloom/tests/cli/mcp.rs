@@ -81,6 +81,9 @@ fn m2_m10_a_server_is_accepted_once_and_then_called_by_its_name_and_that_of_its_
     assert_eq!(accepted["tool_count"], 10);
     let refused = accepted["refused"].to_string();
     assert!(refused.contains("bad name") && refused.contains("the schema of remote is none"), "{refused}");
+    assert!(refused.contains("the schema of bomb is none: its references lead to more than"), "{refused}");
+    let (_, tested) = there(&world, &["mcp", "test", "notes"]);
+    assert_eq!((&tested["refused"], &tested["tool_count"]), (&accepted["refused"], &json!(10)), "{tested}");
 
     let (code, said) = chat(&world, "What is two and three?");
     assert_eq!((code, said["text"].as_str()), (Some(0), Some("Five.")), "{said}");

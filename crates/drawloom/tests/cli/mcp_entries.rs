@@ -134,6 +134,35 @@ fn a_server_is_shown_with_all_but_its_secrets() {
 }
 
 #[test]
+fn names_in_an_entry_that_are_no_tools_are_told_wherever_its_tools_are_looked_at() {
+    let lists = "read = [\"lok\"]\ndeny_tools = [\"add\", \"delete\"]\nallow_tools = [\"add\", \"look\"]\n";
+    let world = world(&[], &server("notes", lists));
+    let told = |notes: &Value| {
+        let notes = notes.to_string();
+        assert!(
+            notes.contains("`deny_tools` names delete") && notes.contains("did you mean look?"),
+            "{notes}"
+        );
+        assert!(!notes.contains("names add") && !notes.contains("`allow_tools`"), "{notes}");
+    };
+    for command in [&["mcp", "test", "notes"][..], &["mcp", "accept", "notes", "--yes"]] {
+        told(&there(&world, command).1["notes"]);
+    }
+    told(&there(&world, &["mcp", "list"]).1["servers"][0]["notes"]);
+    let (_, shown) = there(&world, &["mcp", "get", "notes"]);
+    told(&shown["notes"]);
+    assert_eq!(
+        (&shown["deny_tools"], &shown["allow_tools"]),
+        (&json!(["add", "delete"]), &json!(["add", "look"]))
+    );
+    let plain = world.ok(&["mcp", "get", "notes"]);
+    assert!(
+        plain.contains("\n    denied: add, delete\n") && plain.contains("\n    allowed: add, look\n"),
+        "{plain}"
+    );
+}
+
+#[test]
 fn drawloom_is_a_server_of_itself_without_walls() {
     let world = world(&[], "");
     let (project, home) = (text(&world.path("project")), text(&world.home()));

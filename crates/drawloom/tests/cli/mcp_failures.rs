@@ -92,6 +92,16 @@ fn a_program_that_refuses_to_begin_says_why_before_how_it_ended() {
 }
 
 #[test]
+fn tools_that_are_malformed_are_left_out_and_the_others_are_there() {
+    let world = world(&[], &server("notes", "[mcp.notes.env]\nMALFORMED = \"yes\"\n"));
+    let (code, tested) = there(&world, &["mcp", "test", "notes"]);
+    assert_eq!((code, &tested["tool_count"]), (Some(0), &json!(10)), "{tested}");
+    let refused = tested["refused"].to_string();
+    assert!(refused.contains("no schema") && refused.contains("missing field `inputSchema`"), "{refused}");
+    assert_eq!(refused.matches("is malformed").count(), 3, "{refused}");
+}
+
+#[test]
 fn addresses_that_a_server_wants_a_person_to_have_been_at_are_named_to_the_model_and_to_the_person() {
     let world = accepted(&[], &["notes:fail"], "[mcp.notes.env]\nSENDS = \"yes\"\n");
     script(&world, &[json!({"tool_calls": [called("notes:fail", &json!({}))]}), json!({"text": "Done."})]);

@@ -211,8 +211,8 @@ impl Turn<'_> {
             checked = tokio::task::spawn_blocking(move || batches(&checking, calls)) => checked,
             () = cancel.cancelled() => return Err(AgentError::Stopped),
         };
-        let checked =
-            checked.map_err(|failed| AgentError::Refused(format!("a call could not be checked: {failed}")))?;
+        let checked = checked
+            .map_err(|failed| AgentError::Refused(format!("a call could not be checked: {failed}")))?;
         for batch in checked {
             let mut running = FuturesUnordered::new();
             let begun = self.run_batch(&mut results, &outside, batch, &mut running, limits, &asker).await;
