@@ -156,7 +156,8 @@ impl ConfiguredServer {
         for (key, names) in lists {
             for name in names.iter().filter(|name| !tools.contains(&name.as_str())) {
                 // Prefixes are what a person takes for a pattern.
-                let begins = tools.iter().find(|tool| tool.starts_with(name.trim_end_matches('*')));
+                let stem = name.trim_end_matches('*');
+                let begins = tools.iter().find(|tool| !stem.is_empty() && tool.starts_with(stem));
                 let near = nearest(tools.iter().map(|&tool| tool.to_owned()), name)
                     .or_else(|| begins.map(|&tool| tool.to_owned()));
                 let hint = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
@@ -420,13 +421,14 @@ mod tests {
             server.unknown_tools(&["add", "search_files", "delete_file"], "its tools")
         };
         assert_eq!(lists(&["add"], Some(&["search_files"]), &["delete_file"]), [""; 0]);
-        let told = lists(&["delete", "delete*", "page"], Some(&["serach_files"]), &["search"]);
+        let told = lists(&["delete", "delete*", "page", "*"], Some(&["serach_files"]), &["search"]);
         assert_eq!(
             told,
             [
                 "`deny_tools` names delete, which is none of its tools: did you mean delete_file?",
                 "`deny_tools` names delete*, which is none of its tools: did you mean delete_file?",
                 "`deny_tools` names page, which is none of its tools",
+                "`deny_tools` names *, which is none of its tools",
                 "`allow_tools` names serach_files, which is none of its tools: did you mean search_files?",
                 "`read` names search, which is none of its tools: did you mean search_files?",
             ]
