@@ -118,24 +118,25 @@ pub(crate) fn remove(name: &str, paths: &InvocationPaths) -> Result<CommandOutco
     // First: while it is there, its calls are asked about.
     let rules = forget_server(&paths.home, name)?;
     let unset = unset_section(&paths.home, &format!("mcp.{name}"))?;
-    let saved = SavedTools::of(paths.home.join(HomeDir::AcceptedTools.name()), name);
-    let was_accepted = saved.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
-    login.remove().map_err(|why| CommandError::new("home", 6, why, "check the home"))?;
-    let is_removed = unset.was_there || was_accepted || !rules.removed.is_empty();
     let gone = rules.removed.iter().map(|rule| format!("the rule `{rule}` was removed with it"));
     let secrets_gone = unset.secrets.iter().map(|key| format!("{key} was removed from {KEYS} with it"));
     let kept =
         rules.kept.iter().map(|rule| format!("the rule `{rule}` stays: `drawloom policy list` shows it"));
     let mut notes: Vec<String> = gone.chain(secrets_gone).chain(kept).collect();
+    // What was done where the rest cannot be, for this reason.
+    let done = |is_removed: bool, why: &str| {
+        let done = ["it was taken out"].into_iter().chain(notes.iter().map(String::as_str));
+        done.filter(|_| is_removed).chain([why]).collect::<Vec<_>>().join("; ")
+    };
+    let is_unset = unset.was_there || !rules.removed.is_empty();
+    let failed = |why: String| CommandError::new("home", 6, done(is_unset, &why), "check the home");
+    let saved = SavedTools::of(paths.home.join(HomeDir::AcceptedTools.name()), name);
+    let is_removed = saved.remove().map_err(failed)? || is_unset;
+    let login = SavedLogin::of(paths.home.join(HomeDir::Logins.name()), name);
+    login.remove().map_err(failed)?;
     let place = server_home::place(&paths.home, name);
     let home = server_home::remove(&paths.home, name).map_err(|error| {
-        let mut what: Vec<&str> = notes.iter().map(String::as_str).filter(|_| is_removed).collect();
-        if is_removed {
-            what.insert(0, "it was taken out");
-        }
-        what.push("what it kept stays: cannot remove");
-        CommandError::file(&what.join("; "), &place, &error)
+        CommandError::file(&done(is_removed, "what it kept stays: cannot remove"), &place, &error)
     })?;
     if !is_removed && home.is_none() {
         return Err(CommandError::not_found("server", name, "`drawloom mcp list` names all"));

@@ -196,10 +196,11 @@ impl SavedTools {
     /// # Errors
     /// The file could not be removed.
     pub fn remove(&self) -> Result<bool, String> {
-        match fs::remove_file(self.folder.join(&self.name)) {
+        let path = self.folder.join(&self.name);
+        match fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(format!("cannot remove {}: {error}", path.display())),
         }
     }
 

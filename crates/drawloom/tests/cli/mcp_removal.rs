@@ -377,6 +377,10 @@ fn what_was_done_is_said_where_a_home_cannot_be_removed() {
     let (code, told) = removes("notes");
     assert!(code == Some(2) && told.contains(stays) && !told.contains("was taken out"), "{told}");
     assert_eq!(removes("nosuch").0, Some(3));
+    world.ok(&["config", "set", "mcp.other.command", "/bin/true"]);
+    fs::create_dir(world.home().join("mcp/other.json")).unwrap();
+    let (code, told) = removes("other");
+    assert!(code == Some(6) && told.contains("it was taken out; cannot remove"), "{told}");
 }
 
 #[test]
