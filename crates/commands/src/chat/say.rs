@@ -162,7 +162,8 @@ impl Conversation {
         let (info, left_out) = (config.model.info().clone(), config.bootstrap.left_out.clone());
         let has_tools = config.tools.is_some() && info.tools;
         self.admit_files(&info)?;
-        if self.anew && self.wrap_before_new(app, asker).await? {
+        let begins = self.anew;
+        if begins && self.wrap_before_new(app, asker).await? {
             self.read_files(app).await;
         }
         // Memory, cards and files fail open: what could not be read is said, and the turn goes on.
@@ -182,7 +183,7 @@ impl Conversation {
             app.frontend.note(&idle);
         }
         let before = if self.seen.is_some() { self.entered_before(app, asker).await? } else { None };
-        if before.is_none() || self.anew {
+        if before.is_none() || begins {
             app.models.about(&info).iter().for_each(|about| app.frontend.note(about));
             if has_tools {
                 server_tools::tell_others(app, self.agent());
