@@ -21,6 +21,9 @@ const PROGRAM: &str = "program";
 /// Bytes of that file at most.
 const LONGEST: u64 = 100;
 
+/// How often the lock is tried, which processes that begin at once have for a moment.
+const TRIES: usize = 5;
+
 /// Own folders of a server that runs. Until they are dropped nobody removes them.
 pub(crate) struct OwnFolders {
     pub(crate) home: PathBuf,
@@ -32,19 +35,34 @@ impl OwnFolders {
     /// Makes those that are missing, for the program of this digest. It waits for a removal.
     ///
     /// # Errors
-    /// They cannot be made, or a program before it kept something there.
+    /// They cannot be made, a program before it kept something there, or still runs.
     pub(crate) fn open(home: &Path, server: &str, program: Digest) -> Result<Self, String> {
         let failed = |error: io::Error| format!("its own folders cannot be made: {error}");
-        let lock = lock_file(home, server).map_err(failed)?;
-        lock.lock_shared().map_err(failed)?;
+        let (lock, own) = (lock_file(home, server).map_err(failed)?, place(home, server));
+        // Shared with processes where this program runs, or alone.
+        let mut is_locked = false;
+        for _ in 0..TRIES {
+            lock.lock_shared().map_err(failed)?;
+            is_locked = is_of(&own, program);
+            if !is_locked {
+                lock.unlock().map_err(failed)?;
+                is_locked = lock.try_lock().is_ok();
+            }
+            if is_locked {
+                break;
+            }
+        }
+        if !is_locked {
+            return Err("another program of its name runs in another process: end that first".to_owned());
+        }
         if let Some(kept) = kept(home, server, program) {
             return Err(format!("{kept}; `drawloom mcp accept {server}` asks about it"));
         }
-        let own = place(home, server);
         let folder = |name: &str| walls::private_folder(&own.join(name)).map_err(|error| error.message);
-        let folders = Self { home: folder(HOME)?, work: folder(WORK)?, _lock: lock };
+        let (home_folder, work) = (folder(HOME)?, folder(WORK)?);
         hand_over(home, server, program).map_err(failed)?;
-        Ok(folders)
+        lock.lock_shared().map_err(failed)?;
+        Ok(Self { home: home_folder, work, _lock: lock })
     }
 }
 
@@ -159,7 +177,11 @@ mod tests {
         let [one, other] = [b"one".as_slice(), b"other"].map(Digest::of);
         let opens = |program| OwnFolders::open(home.path(), "notes", program);
         let own = place(home.path(), "notes");
-        assert!(opens(one).is_ok() && opens(other).is_ok(), "nothing is kept");
+        let runs = opens(one).unwrap();
+        assert!(opens(one).is_ok(), "in another process, too");
+        assert!(opens(other).is_err_and(|why| why.contains("runs in another process")));
+        drop(runs);
+        assert!(opens(other).is_ok(), "nothing is kept");
         for folder in [HOME, WORK] {
             let file = own.join(folder).join("token");
             fs::write(&file, "t").unwrap();

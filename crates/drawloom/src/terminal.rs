@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use asking::LINE_BYTES;
-use asking::{typed, yes_or_no};
+use asking::{typed_ahead, yes_or_no};
 use commands::frontend::Frontend;
 pub(crate) use hidden::hidden_line;
 use loom::NodeId;
@@ -250,7 +250,8 @@ impl Terminal {
         shown += &format!("which one, {least} to {most}?{gap}Enter takes {least}: ");
         let mut is_wrong = false;
         loop {
-            let asked = io::stderr().write_all(shown.as_bytes()).and_then(|()| typed(&terminal, is_over));
+            let asked =
+                io::stderr().write_all(shown.as_bytes()).and_then(|()| typed_ahead(&terminal, is_over));
             let Ok(Some(line)) = asked else { return first };
             let line = line.trim_end_matches('\n');
             let number = line.trim().parse::<usize>();

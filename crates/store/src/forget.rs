@@ -170,10 +170,19 @@ pub(crate) struct Target {
     in_notes: Vec<String>,
 }
 
+/// Fewest bytes of a text that a ledger may have in a writing of its own: of a shorter one that may be a letter.
+const SHORTEST_NOTED: usize = 8;
+
 /// The writings that a ledger may have of a text: in one line, as it is and disarmed.
-fn noted(text: &str) -> [String; 2] {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    [sanitise(&line).text.into_owned(), line]
+fn noted(text: &str) -> impl Iterator<Item = String> {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }) {
+        if c != ' ' || !line.ends_with(' ') {
+            line.push(c);
+        }
+    }
+    let disarmed = sanitise(&line).text.into_owned();
+    [disarmed, line].into_iter().filter(|noted| noted.trim().len() >= SHORTEST_NOTED)
 }
 
 impl Target {
@@ -239,7 +248,7 @@ impl Target {
         target.finder.add(text);
         target.in_nodes.add(text);
         target.removed.add(text);
-        target.in_notes.extend(noted(text).into_iter().filter(|noted| !noted.is_empty()));
+        target.in_notes.extend(noted(text));
         // As it stands in titles.
         let line = one_line(text);
         if line != text {
@@ -267,7 +276,7 @@ impl Target {
         }
         if text.len() >= SHORTEST_TEXT && self.tree.is_none() {
             self.removed.add(&text);
-            self.in_notes.extend(noted(&text).into_iter().filter(|noted| noted.len() >= SHORTEST_TEXT));
+            self.in_notes.extend(noted(sent).filter(|noted| noted.len() >= SHORTEST_TEXT));
         }
     }
 

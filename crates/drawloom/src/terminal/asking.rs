@@ -34,8 +34,8 @@ const NO_ANSWER: &str = "\nwhat is pasted is no answer where it has several line
 /// Time without keys behind which whoever typed has come to rest.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
-/// Time behind a line that was pasted in which nobody types on, and the rest of the paste comes.
-const BEHIND: Duration = Duration::from_millis(30);
+/// Time behind a line in which nobody types on, and the rest of a paste comes.
+const BEHIND: Duration = Duration::from_millis(100);
 
 /// How long a question takes to be written at most where its terminal shows it at once.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(200);
@@ -63,10 +63,18 @@ pub(super) fn ask(
 /// The next line of a terminal, as [`ask`] takes it. A terminal that edits lines itself hands on keys such as Ctrl-L as
 /// control characters: they are no text, and left out. A line that the terminal may have cut is asked for once more, and so
 /// is one of a paste that did not end in it.
-pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
+pub(super) fn typed(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
+    line(terminal, is_over, can_redraw())
+}
+
+/// As [`typed`], of lines of which several may be typed at once.
+pub(super) fn typed_ahead(terminal: &File, is_over: &dyn Fn() -> bool) -> io::Result<Option<String>> {
+    line(terminal, is_over, false)
+}
+
+/// A line, behind which nothing may come at once where it `is_last`.
+fn line(mut terminal: &File, is_over: &dyn Fn() -> bool, is_last: bool) -> io::Result<Option<String>> {
     let mut bytes = [0; LINE_BYTES];
-    // In a paste they would take its mark away.
-    let _keys = can_redraw().then(|| TerminalMode::without_erasing_keys(terminal));
     // A terminal can be read once a whole line was typed.
     let mut answer = loop {
         let is_there = is_there(terminal, &LOOK)?;
@@ -89,8 +97,8 @@ pub(super) fn typed(mut terminal: &File, is_over: &dyn Fn() -> bool) -> io::Resu
                 terminal.write_all(NO_ANSWER.as_bytes())?;
             }
             Some(_) if read == LINE_BYTES => terminal.write_all(TOO_LONG.as_bytes())?,
-            // What was pasted may hold the mark of an end: behind its Enter nobody types on at once.
-            Some(_) if line.contains(PASTE_BEGINS) && skip(terminal, BEHIND, |_| false)? => {
+            // A key within a paste may have taken its mark away, or it holds that of an end: nobody types on at once.
+            Some(_) if is_last && skip(terminal, BEHIND, |skipped| contains(skipped, PASTE_ENDS))? => {
                 terminal.write_all(NO_ANSWER.as_bytes())?;
             }
             Some(line) => break line,

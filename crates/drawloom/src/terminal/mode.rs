@@ -128,21 +128,6 @@ impl TerminalMode {
         })
     }
 
-    /// Keys by which a terminal in line mode changes more than the last character of a line are text. None where it is no
-    /// terminal.
-    pub(crate) fn without_erasing_keys(terminal: &File) -> Option<Self> {
-        Self::set(terminal, |modes| {
-            for key in [
-                SpecialCodeIndex::VKILL,
-                SpecialCodeIndex::VWERASE,
-                SpecialCodeIndex::VREPRINT,
-                SpecialCodeIndex::VLNEXT,
-            ] {
-                modes.special_codes[key] = 0;
-            }
-        })
-    }
-
     /// What is typed is not shown, and signals by key are off, so that none of them leaves the terminal mute. What was
     /// typed before counts for nothing. None where it is no terminal.
     pub(crate) fn hidden(terminal: &File) -> Option<Self> {

@@ -292,6 +292,8 @@ fn at_a_terminal_what_is_typed_into_a_field_is_the_fields_alone() {
     terminal.types("\r");
     terminal.shows("g (Green)) >");
     terminal.types("\rand 4712\r");
+    terminal.shows("what is pasted is no answer");
+    terminal.types("\r");
     terminal.shows("Done.");
     terminal.at_prompt();
     terminal.types("/quit\r");

@@ -218,6 +218,7 @@ fn s3_what_a_server_writes_is_from_outside_and_given_back() {
     let batch = [writes("made.md"), writes(".envrc"), writes(&text(&further)), add];
     assert_eq!(turn(&world, "first", &[&batch]), [""; 0]);
     assert_eq!(fs::read_to_string(world.path("project/made.md")).unwrap(), WRITTEN);
+    assert_eq!(fs::read_to_string(world.path("project/.envrc")).unwrap(), WRITTEN);
     assert!(further.exists());
     // In sessions that did not hear of the server.
     let rows = [("plain", "plain.md", true), ("made", "made.md", false), ("protected", ".envrc", false)];

@@ -250,6 +250,11 @@ fn what_is_forgotten_is_not_in_the_ledger() {
         ("Yes, the parser is done.", "Yes!"),
         ("A plan of n steps.", " - n - "),
         ("[sic] is (plain)", "[plain]"),
+        ("Cats are fine.", " C "),
+        ("We know nothing.", "no "),
+        ("A plan of n steps.", "n\u{200b}"),
+        ("A plan of n steps.", "steps.\n"),
+        ("The part is dropped.", "is dropped "),
     ] {
         assert_eq!(note(&world, &format!("/note {noted}")).0, Some(0), "{noted:?}");
         let told = world.run(&["forget", "--text", forgotten, "--yes", "--yes"]);
