@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use loom::Digest;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use text::terminal::one_line;
 use tools::NetworkRequest;
 
 use crate::app::naming::nearest;
@@ -161,6 +162,7 @@ impl ConfiguredServer {
                 let near = nearest(tools.iter().map(|&tool| tool.to_owned()), name)
                     .or_else(|| begins.map(|&tool| tool.to_owned()));
                 let hint = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
+                let name = one_line(name);
                 notes.push(format!("`{key}` names {name}, which is none of {of}{hint}"));
             }
         }

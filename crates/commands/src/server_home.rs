@@ -21,6 +21,9 @@ const PROGRAM: &str = "program";
 /// Bytes of that file at most.
 const LONGEST: u64 = 100;
 
+/// Why no program is started, nor given what is kept.
+const RUNS: &str = "it, or another program of its name, runs in another process: end that first";
+
 /// How often the lock is tried, which processes that begin at once have for a moment.
 const TRIES: usize = 5;
 
@@ -53,15 +56,19 @@ impl OwnFolders {
             }
         }
         if !is_locked {
-            return Err("another program of its name runs in another process: end that first".to_owned());
+            return Err(RUNS.to_owned());
         }
         if let Some(kept) = kept(home, server, program) {
             return Err(format!("{kept}; `drawloom mcp accept {server}` asks about it"));
         }
         let folder = |name: &str| walls::private_folder(&own.join(name)).map_err(|error| error.message);
         let (home_folder, work) = (folder(HOME)?, folder(WORK)?);
-        hand_over(home, server, program).map_err(failed)?;
+        write_program(&own, program).map_err(failed)?;
+        // It is let go before it is shared.
         lock.lock_shared().map_err(failed)?;
+        if !is_of(&own, program) {
+            return Err(RUNS.to_owned());
+        }
         Ok(Self { home: home_folder, work, _lock: lock })
     }
 }
@@ -97,10 +104,18 @@ fn is_of(own: &Path, program: Digest) -> bool {
 /// Has what is kept be of the program of this digest.
 ///
 /// # Errors
-/// It cannot be written.
+/// It cannot be written, or another program still runs there.
 pub(crate) fn hand_over(home: &Path, server: &str, program: Digest) -> io::Result<()> {
-    let own = place(home, server);
-    if is_of(&own, program) {
+    let lock = lock_file(home, server)?;
+    match lock.try_lock() {
+        Ok(()) => write_program(&place(home, server), program),
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(ErrorKind::ResourceBusy, RUNS)),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn write_program(own: &Path, program: Digest) -> io::Result<()> {
+    if is_of(own, program) {
         return Ok(());
     }
     replace_small_file_durably(&own.join(PROGRAM), program.to_string().as_bytes())
@@ -179,7 +194,8 @@ mod tests {
         let own = place(home.path(), "notes");
         let runs = opens(one).unwrap();
         assert!(opens(one).is_ok(), "in another process, too");
-        assert!(opens(other).is_err_and(|why| why.contains("runs in another process")));
+        assert!(opens(other).is_err_and(|why| why == RUNS));
+        assert_eq!(hand_over(home.path(), "notes", other).unwrap_err().kind(), ErrorKind::ResourceBusy);
         drop(runs);
         assert!(opens(other).is_ok(), "nothing is kept");
         for folder in [HOME, WORK] {

@@ -37,10 +37,10 @@ const PASS: &str = "pass";
 const PLACES: [&str; 6] = ["dir", "file", "path", "sock", "uri", "url"];
 /// What a value begins with that says where something is.
 const BEGINNINGS: [&str; 5] = ["/", "./", "~/", "http://", "https://"];
-/// Words of a name whose number is a measure.
-const MEASURES: [&str; 17] = [
-    "bytes", "count", "expires", "expiry", "hours", "length", "lifetime", "limit", "max", "min", "minutes",
-    "ms", "seconds", "secs", "size", "timeout", "ttl",
+/// Last words of a name whose number is a measure.
+const MEASURES: [&str; 15] = [
+    "bytes", "count", "expires", "expiry", "hours", "length", "lifetime", "limit", "minutes", "ms",
+    "seconds", "secs", "size", "timeout", "ttl",
 ];
 /// Most characters of a number that is no secret under another name.
 const SHORT_NUMBER: usize = 6;
@@ -58,7 +58,10 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     };
     let name = name.to_ascii_lowercase();
     let words = || name.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_measure = words().any(|word| MEASURES.contains(&word));
+    let last = words().next_back().unwrap_or_default();
+    let is_bound =
+        last.ends_with('s') && words().rev().nth(1).is_some_and(|word| ["max", "min"].contains(&word));
+    let is_measure = is_bound || MEASURES.contains(&last);
     let is_number = (is_measure || value.len() <= SHORT_NUMBER) && value.parse::<f64>().is_ok();
     let is_place = PLACES.iter().any(|place| name.ends_with(place))
         && BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
@@ -110,6 +113,9 @@ mod tests {
         }
         for value in ["4000", "true", "0.5", "", "1048576"] {
             assert!(!is_secret("X-Max-Tokens", value), "{value:?}");
+        }
+        for name in ["MS_PASSWORD", "PASSWORD_LIMIT_KEY", "MAX_PASSWORD"] {
+            assert!(is_secret(name, "12345678"), "{name}");
         }
         for name in ["TOKEN_TTL_SECONDS", "AUTH_TIMEOUT_MS", "API_KEY_EXPIRES"] {
             assert!(!is_secret(name, "1735689600") && is_secret(name, "hunter2hunter2"), "{name}");

@@ -411,7 +411,8 @@ impl Connection {
 fn addresses(error: &ErrorData) -> String {
     let wanted = error.data.as_ref().filter(|_| error.code.0 == URL_ELICITATION_REQUIRED);
     let wanted = wanted.and_then(|data| data["elicitations"].as_array()).into_iter().flatten();
-    let wanted = wanted.filter_map(|one| one["url"].as_str()).take(MOST_ADDRESSES);
+    let wanted =
+        wanted.filter_map(|one| one["url"].as_str()).filter(|url| is_plain(url)).take(MOST_ADDRESSES);
     let lines: String = wanted
         .map(|url| {
             format!("\n{}", explicit(&one_line(url)).chars().take(LONGEST_ADDRESS).collect::<String>())
@@ -423,6 +424,12 @@ fn addresses(error: &ErrorData) -> String {
     format!(
         "\nIt wants a person to have been there first; nothing was opened. The call is made again afterwards:{lines}"
     )
+}
+
+/// Whether it is an address of the web that names no user, which would hide its host.
+fn is_plain(url: &str) -> bool {
+    let host = url.strip_prefix("https://").and_then(|rest| rest.split(['/', '?', '#', '\\']).next());
+    host.is_some_and(|host| !host.contains('@'))
 }
 
 /// Whether a request was not read, as the server had forgotten the session.

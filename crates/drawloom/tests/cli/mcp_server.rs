@@ -231,6 +231,8 @@ fn serves() {
             ]})),
             (Some("tools/call"), Some("fail")) if env::var_os("SENDS").is_some() => {
                 let urls = [
+                    "javascript:alert(1)",
+                    "https://github.com@a.example/",
                     "https://a.example/1?b=c",
                     "https://a.example/2\u{1b}[2J",
                     "https://a.example/3",

@@ -128,6 +128,8 @@ fn a_paste_of_several_lines_is_no_answer() {
         "# my plan\rn\ry\r",
         "a key that takes the line away\x15y\rmore",
         "its own end\x1b[201~\ry\rmore",
+        "\x7f\x7f\x7f\x7f\x7f\x7fy\rmore",
+        "\x7f\x7f\x7f\x7f\x7f\x7fy\r",
     ]
     .iter()
     .enumerate()
